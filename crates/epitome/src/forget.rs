@@ -41,7 +41,7 @@ use epitome_model::Bytes;
 use serde::Serialize;
 
 use crate::archive::{Hash, SessionKey};
-use crate::keep::FileKey;
+use crate::keep::{FileKey, InterruptedRestore};
 
 pub use found::FoundTexts;
 pub use session::{ForgetSession, SessionChoice};
@@ -69,6 +69,10 @@ pub struct ForgetReport {
     /// records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutText>,
+    /// The restores of the session that were interrupted, and are completed before it is forgotten,
+    /// because what completes them is forgotten.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub completed: Vec<InterruptedRestore>,
     /// Whether this is only what would be done.
     pub dry_run: bool,
     /// Packs of the archive that are deleted or changed, and may have copies in object storage.
@@ -124,7 +128,8 @@ pub enum PlaceKind {
     Archive,
     /// A cache, which epitome computes again when it needs it. `count` is 1.
     Cache,
-    /// Another file below the home of epitome. If a text is forgotten, `count` is how often the
+    /// Another file below the home of epitome, or a temporary file that a killed epitome left next
+    /// to a session. If a text is forgotten, `count` is how often the
     /// file contains it; if a session is forgotten, `count` is 1.
     File,
     /// A file of a session, where its agent keeps it. `count` is as for [`PlaceKind::File`].

@@ -55,11 +55,11 @@ pub use forgotten::Forgotten;
 pub use history::{HistoryVersion, VersionHistory, VersionReason};
 pub use moved::{file_with_version, files_at_place, present_path, versions_at_place};
 pub use prune::{ProjectRules, PruneReport, PrunedFile, RetentionRules};
-pub use restore::{RestoreVersion, RestoredVersion, VersionFolder};
+pub use restore::{InterruptedRestore, RestoreVersion, RestoredVersion, VersionFolder};
+pub(crate) use restore::{complete_restores_of, interrupted_restores};
 pub use transfer::{
     ReceivedVersions, StagedVersions, VaultPack, files_of_session, place_here, receive_versions,
 };
-pub(crate) use unfinished::forget_restores;
 pub use watch::{FolderWatch, Stopper, Wake};
 
 use crate::archive::GcMode;
@@ -132,6 +132,8 @@ pub struct ScanReport {
     pub changing: Vec<PathBuf>,
     /// The errors of sessions, folders and databases that could not be read.
     pub unread: Vec<Error>,
+    /// The interrupted restores that were completed before anything was kept.
+    pub completed: Vec<InterruptedRestore>,
     /// The errors of interrupted restores that could not be completed.
     pub unfinished: Vec<Error>,
     /// What the retention rules removed from the vault, if they were applied.
@@ -320,10 +322,11 @@ impl<'a> Keeper<'a> {
 
     /// As [`scan`](Keeper::scan), without merging packs.
     fn scan_all(&mut self) -> Result<ScanReport> {
-        let unfinished = restore::complete_restores(self.config, &mut self.vault);
+        let restores = restore::complete_restores(self.config, &mut self.vault);
         for _ in 0..ATTEMPTS {
             let (candidates, mut report) = self.candidates(self.agent);
-            report.unfinished.clone_from(&unfinished);
+            report.completed.clone_from(&restores.completed);
+            report.unfinished.clone_from(&restores.errors);
             let deleted = self.deleted(&candidates, &report.unread);
             let is_kept = self.keep(&candidates, &deleted, &mut report)?;
             self.listed = candidates.into_iter().map(|it| (it.path.clone(), it)).collect();

@@ -271,7 +271,7 @@ impl<'c> RemoteArchive<'c> {
     }
 
     fn pause(&self) -> PathBuf {
-        self.config.home.join("cache/remote/pause")
+        self.config.home.join("cache/remote").join(self.name_of("pause"))
     }
 
     fn is_paused(&self) -> bool {

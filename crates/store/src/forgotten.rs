@@ -1,15 +1,19 @@
 //! Texts that must not be stored any more, in the spellings in which files may contain them.
 
 mod base64;
+mod coded;
+mod escape;
 mod html;
 mod json;
 mod percent;
+mod unseen;
 
 use std::borrow::Cow;
 
 use memchr::memmem::Finder;
 
 use base64::BrokenSpelling;
+use coded::CodedText;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Span;
 
@@ -29,13 +33,16 @@ const MASK_HEX: u8 = b'0';
 /// A text, and its search in bytes, in these spellings:
 ///
 /// - as it is, in UTF-8 and in UTF-16;
-/// - as JSON spells it, with any of its characters as escapes, also in JSON inside of JSON, up to
-///   three levels;
-/// - as HTML spells it, with any of its characters as references;
+/// - as JSON spells it, also in JSON inside of JSON, up to three levels;
+/// - with any of its characters as an escape of JSON, C or a shell (`\u002f`, `\x2f`, `\057`), as a
+///   reference of HTML, or as a full-width letter;
+/// - broken by what shows nothing: colours and other commands of a terminal, NUL and other control
+///   characters, characters without a width, each also as an escape;
 /// - as URLs spell it, with any of its bytes in per cent codes, and spaces as `+`;
-/// - in base64 of UTF-8 and UTF-16, in both alphabets, also in lines of 32 characters or more that
-///   may be indented;
-/// - in hexadecimal digits.
+/// - in base64 of UTF-8 and UTF-16, in both alphabets;
+/// - in hexadecimal digits;
+/// - in base64 and hexadecimal digits also in lines of 32 characters or more, which may be indented
+///   and have numbers before them.
 ///
 /// A mask is as long as the bytes that it replaces, so that nothing around the text moves.
 ///
@@ -50,6 +57,7 @@ const MASK_HEX: u8 = b'0';
 /// ```
 pub struct ForgottenText {
     texts: Vec<String>,
+    coded: Vec<CodedText>,
     spellings: Vec<Spelling>,
     broken: Vec<BrokenSpelling>,
 }
@@ -123,8 +131,12 @@ impl ForgottenText {
     }
 
     fn of_all<'t>(texts: impl IntoIterator<Item = &'t str>) -> ForgottenText {
-        let mut all =
-            ForgottenText { texts: Vec::new(), spellings: Vec::new(), broken: Vec::new() };
+        let mut all = ForgottenText {
+            texts: Vec::new(),
+            coded: Vec::new(),
+            spellings: Vec::new(),
+            broken: Vec::new(),
+        };
         for text in texts {
             all.add(text);
         }
@@ -140,11 +152,14 @@ impl ForgottenText {
         let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
         for hex in [hex.to_uppercase(), hex] {
             self.spellings.push(Spelling::new(hex.as_bytes(), MASK_HEX));
+            self.broken.push(BrokenSpelling::new(hex.into_bytes(), MASK_HEX));
         }
         for encoded in [text.as_bytes(), &utf16[0], &utf16[1]].map(base64::spellings) {
             self.spellings.extend(encoded.iter().map(|it| Spelling::new(it, MASK_BASE64)));
-            self.broken.extend(encoded.into_iter().map(BrokenSpelling::new));
+            let broken = encoded.into_iter().map(|it| BrokenSpelling::new(it, MASK_BASE64));
+            self.broken.extend(broken);
         }
+        self.coded.push(CodedText::new(text));
         self.texts.push(text.to_owned());
     }
 
@@ -167,11 +182,9 @@ impl ForgottenText {
     pub fn longest(&self) -> usize {
         let plain = self.spellings.iter().map(|it| it.finder.needle().len());
         let broken = self.broken.iter().map(BrokenSpelling::longest);
-        let escaped = self
-            .texts
-            .iter()
-            .flat_map(|text| [html::longest(text), json::longest(text), percent::longest(text)]);
-        plain.chain(broken).chain(escaped).max().unwrap_or(0)
+        let coded = self.coded.iter().map(CodedText::longest);
+        let percent = self.texts.iter().map(|text| percent::longest(text));
+        plain.chain(broken).chain(coded).chain(percent).max().unwrap_or(0)
     }
 
     /// Whether the text is in these bytes.
@@ -198,19 +211,18 @@ impl ForgottenText {
         found
     }
 
-    /// The occurrences in spellings that are too many to be listed: in HTML, in JSON with escapes
-    /// such as `\u002B`, in per cent codes, and in base64 that is broken into lines.
+    /// The occurrences in spellings that are too many to be listed: in codes such as `\u002B` and
+    /// per cent codes, and in digits that are broken into lines.
     fn find_variable(&self, bytes: &[u8]) -> Vec<Occurrence> {
         let mut found = Vec::new();
+        let mut add = |range| found.push(Occurrence { range, breaks: Vec::new(), mask: MASK });
+        coded::find(&self.coded, bytes, &mut add);
         for text in &self.texts {
-            let mut add = |range| found.push(Occurrence { range, breaks: Vec::new(), mask: MASK });
-            html::find(text, bytes, &mut add);
-            json::find(text, bytes, &mut add);
             percent::find(text, bytes, &mut add);
         }
         for spelling in &self.broken {
             spelling.find(bytes, |range, breaks| {
-                found.push(Occurrence { range, breaks, mask: MASK_BASE64 });
+                found.push(Occurrence { range, breaks, mask: spelling.mask });
             });
         }
         found.sort();
@@ -375,6 +387,9 @@ mod tests {
                 (64, "\n    "),
                 (48, "\n    "),
                 (32, "\\n\\t"),
+                (64, "\n   12\t"),
+                (76, "\\n    12\u{2192}"),
+                (48, "\r\n12: "),
             ] {
                 let broken = |line: &[u8]| -> Vec<u8> {
                     line.chunks(width).collect::<Vec<_>>().join(end.as_bytes())
@@ -384,6 +399,21 @@ mod tests {
                 assert_eq!(text.mask(&mut bytes), 1, "{before} {width} {end:?}");
                 assert_eq!(String::from_utf8(bytes), String::from_utf8(broken(&masked)));
             }
+        }
+    }
+
+    #[test]
+    fn hexadecimal_digits_that_are_broken_into_lines_are_found() {
+        let secret = "the password of a key that takes more than two lines of a dump";
+        let text = ForgottenText::new(secret).expect("a text");
+        let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        for (hex, end) in [(hex.clone(), "\n"), (hex.to_uppercase(), "\\n  2: ")] {
+            let lines: Vec<&str> =
+                hex.as_bytes().chunks(60).map(|it| std::str::from_utf8(it).expect("hex")).collect();
+            let mut bytes = lines.join(end).into_bytes();
+            assert_eq!(text.mask(&mut bytes), 1);
+            let masked: Vec<String> = lines.iter().map(|it| "0".repeat(it.len())).collect();
+            assert_eq!(String::from_utf8(bytes), Ok(masked.join(end)));
         }
     }
 

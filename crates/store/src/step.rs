@@ -17,7 +17,7 @@ pub enum DiskStep {
     Mode,
     /// Flushing a file to the disk.
     Flush,
-    /// Renaming a file.
+    /// Renaming or removing a file.
     Name,
     /// Flushing the names in a folder to the disk.
     FlushFolder,

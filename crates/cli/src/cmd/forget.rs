@@ -251,8 +251,20 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
     let mut text = table.render();
     text.push_str(&conclusion(args, report));
     app.print(&text)?;
+    note_completed(app, report);
     note_remaining(app, args, report);
     Ok(())
+}
+
+/// Tells the user which interrupted restores are completed.
+fn note_completed(app: &App, report: &ForgetReport) {
+    let verb = if report.dry_run { "is completed first" } else { "was completed" };
+    for restore in &report.completed {
+        let version = restore.version;
+        app.note(&format!(
+            "{DIM}a restore of it to version {version} was interrupted, and {verb}{DIM:#}"
+        ));
+    }
 }
 
 /// The last line of the output: what was proved, or what to do.

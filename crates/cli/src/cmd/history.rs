@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::Args as ClapArgs;
 use epitome::Config;
-use epitome::keep::{FileKey, Vault, VaultMatch, VersionHistory, find};
+use epitome::keep::{FileKey, Forgotten, Vault, VaultMatch, VersionHistory, find};
 
 use super::keep::warn_of_damage;
 use crate::app::App;
@@ -68,9 +68,32 @@ pub fn kept_file(
         }
         VaultMatch::Nothing => {
             let what = format!("no version of a session called `{name}` was kept");
-            Err(Failure::new(Status::Unreadable, "not-found", what)
-                .hint("`epitome keep --all --once` keeps what is there now"))
+            let failure = Failure::new(Status::Unreadable, "not-found", what);
+            Err(match Forgotten::read(config)?.find(config, &name, agent) {
+                Some(time) => {
+                    let when = time.map(|time| format!(" at {time:.0}")).unwrap_or_default();
+                    failure.hint(format!("it was forgotten{when}, and is not kept again"))
+                }
+                None => not_kept(
+                    vault,
+                    failure.hint("`epitome keep --all --once` keeps what is there now"),
+                ),
+            })
         }
+    }
+}
+
+/// The failure for what the vault does not list. If a part of the vault cannot be read, it may be
+/// there, and the vault is at fault.
+pub fn not_kept(vault: &Vault, failure: Failure) -> Failure {
+    match vault.damaged().next() {
+        None => failure,
+        Some(_) => Failure::new(
+            Status::Disk,
+            "archive",
+            format!("{}, or it is in a part of the vault that cannot be read", failure.message),
+        )
+        .hint("`epitome archive verify` names what is damaged"),
     }
 }
 

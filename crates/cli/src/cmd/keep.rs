@@ -212,7 +212,7 @@ pub fn warn_of_damage(app: &App, vault: &Vault) {
 }
 
 /// Reports what was not kept (files that are being written, and what could not be read), and
-/// restores that are not complete.
+/// restores that were interrupted.
 pub fn note_unread(app: &App, report: &ScanReport) {
     for path in &report.changing {
         let path = text::path(path);
@@ -221,6 +221,12 @@ pub fn note_unread(app: &App, report: &ScanReport) {
     for err in &report.unread {
         let why = Failure::from(err.clone()).one_line();
         app.note(&format!("{DIM}not read: {}{DIM:#}", text::field(&why)));
+    }
+    for restore in &report.completed {
+        let KeptFile { agent, session, part, .. } = &restore.file;
+        let name = file_name(session, part.as_deref());
+        let version = restore.version;
+        app.note(&format!("completed an interrupted restore: {agent} {name}, version {version}"));
     }
     for err in &report.unfinished {
         app.warn(Some(&Failure::from(err.clone()).one_line()));

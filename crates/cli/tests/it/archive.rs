@@ -347,7 +347,7 @@ fn what_is_no_original_is_not_called_exact() {
             for args in [&["restore", CLAUDE][..], &["restore", CLAUDE, "--dry-run"]] {
                 let output = run(args);
                 assert!(output.ends_with("--- status 5\n"), "{recipe} {is_elsewhere} {output}");
-                assert!(output.contains("`--partial` restores what can be"), "{output}");
+                assert!(output.contains("--partial` restores what can be"), "{output}");
                 assert_eq!(fs::read(&path).expect("a session"), compacted);
             }
             let output = run(&["restore", CLAUDE, "--partial"]);

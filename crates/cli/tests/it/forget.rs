@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use epitome::archive::each_piece;
 use insta::assert_snapshot;
 
-use crate::world::sessions::{self, CLAUDE, PI};
+use crate::world::sessions::{self, CLAUDE, CODEX, PI};
 use crate::world::{self, World};
 
 const SECRET: &str = "hunter2 is \"my\" pass/phrase";
@@ -185,6 +185,25 @@ fn what_the_rules_find_in_a_session_is_forgotten() {
 }
 
 #[test]
+fn what_the_rules_find_in_compressed_versions_is_named() {
+    let world = World::new();
+    let key = "AKIAQ3EGRXLTPN2MWVJD";
+    let session = sessions::codex(CODEX);
+    let secret = session.replacen("fn ", &format!("X-Key: {key} fn "), 1);
+    assert_ne!(secret, session);
+    let name = format!(".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-{CODEX}.jsonl.zst");
+    // The agent removed the key, but the first version has it.
+    for content in [secret, session] {
+        world.write(&name, zstd::encode_all(content.as_bytes(), 3).expect("compressed"));
+        world.run(&["keep", "--all", "--once"]);
+    }
+    let done = world.run(&["forget", CODEX, "--rule", "aws-access-key", "--yes"]);
+    assert!(done.contains("1 text found: 1 by aws-access-key"), "{done}");
+    let left = format!("codex {CODEX}: these versions are compressed, and cannot be masked");
+    assert!(done.contains(&left) && done.ends_with("--- status 4\n"), "{done}");
+}
+
+#[test]
 fn a_text_that_is_nowhere_is_not_said_to_be_forgotten() {
     let world = World::new();
     let path = world.pi(PI, sessions::pi(PI));
@@ -212,6 +231,25 @@ fn a_text_that_is_nowhere_is_not_said_to_be_forgotten() {
 }
 
 #[test]
+fn the_error_for_a_forgotten_session_says_that_it_was_forgotten() {
+    let world = World::new();
+    stored(&world);
+    let mut forget = world.command(&["forget", PI, "--yes"]);
+    let done = forget.env("EPITOME_NOW", "2026-11-20T12:00:00Z").output();
+    assert!(done.expect("the program runs").status.success());
+    let hint = "hint: it was forgotten at 2026-11-20T12:00:00Z, and is not kept again";
+    for command in [&["history", PI][..], &["restore", PI, "--at", "1"], &["history", &PI[..8]]] {
+        let shown = world.run(command);
+        assert!(shown.contains(hint) && !shown.contains("keep --all"), "{shown}");
+        assert!(shown.ends_with("--- status 3\n"), "{shown}");
+    }
+    // Where the session does not exist any more, its full id is known.
+    fs::remove_file(place(&world)).expect("deleted");
+    let shown = world.run(&["history", PI]);
+    assert!(shown.contains(hint), "{shown}");
+}
+
+#[test]
 fn undo_says_that_a_text_was_forgotten() {
     let world = World::new();
     stored(&world);
@@ -220,10 +258,12 @@ fn undo_says_that_a_text_was_forgotten() {
     assert!(world.run_with(&forget, b"There are 200.").ends_with("--- status 0\n"));
     let undone = world.run(&["undo", "--yes"]);
     assert!(undone.contains("a text of the session was forgotten since that run"), "{undone}");
+    assert!(undone.contains("hint: `epitome restore SESSION` restores what is still"), "{undone}");
     // In a text that the compaction removed.
     let world = World::new();
     stored(&world);
     world.run_with(&forget, SECRET.as_bytes());
     let undone = world.run(&["undo", "--yes"]);
     assert!(undone.contains("were forgotten on purpose"), "{undone}");
+    assert!(undone.contains("hint: `epitome restore SESSION --partial` restores"), "{undone}");
 }

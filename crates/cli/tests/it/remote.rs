@@ -79,6 +79,23 @@ fn another_key_is_refused_and_does_not_stop_a_compaction() {
     assert!(pushed.contains("pushed 1 generation"), "{pushed}");
 }
 
+#[test]
+fn a_failed_push_to_one_address_does_not_pause_pushes_to_another() {
+    let storage = tempfile::tempdir().expect("a folder");
+    // The first address can never be written.
+    let world = machine("file:///dev/null/x");
+    assert_eq!(world.status(&["archive", "key"]), 0);
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let compacted = world.run(&COMPACT);
+    assert!(compacted.contains("not pushed yet"), "{compacted}");
+    let url = format!("file://{}", storage.path().display());
+    world.write(".config/epitome/epitome.toml", format!("[archive]\nurl = \"{url}\"\n"));
+    world.pi(PI, sessions::pi(PI));
+    assert_eq!(world.status(&["compact", PI, "--keep-turns=1", "--count=estimate"]), 0);
+    let pushed = world.run(&["archive", "push"]);
+    assert!(pushed.contains("; 2 were there"), "{pushed}");
+}
+
 /// The key of the first machine comes to the second.
 fn share_key(first: &World, second: &World) {
     let key = first.output(&["archive", "key", "export"]).stdout;

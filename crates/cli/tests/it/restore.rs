@@ -335,7 +335,7 @@ fn what_may_need_a_damaged_part_changes_nothing() {
     --- stderr
     error: a damaged or missing part of the archive may be needed; nothing was changed
       cause: this part of the archive has no manifest: [home]/.local/share/epitome/archive/claude/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4/000002.pack
-      hint: `--partial` restores what can be; `epitome archive verify` lists what is damaged
+      hint: `epitome restore SESSION --partial` restores what can be; `epitome archive verify` lists what is damaged
     --- status 5
     ");
     assert_eq!(read(&path), small);

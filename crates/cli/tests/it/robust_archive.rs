@@ -150,7 +150,10 @@ fn a_missing_pack_is_told() {
     for args in [&["restore", CLAUDE][..], &["restore", CLAUDE, "--dry-run"]] {
         let terminal = kept.terminal(args, 5, "the first");
         assert!(terminal.contains("generation 1"), "{terminal}");
-        assert!(terminal.contains("hint: `--partial` restores what can be"), "{terminal}");
+        assert!(
+            terminal.contains("hint: `epitome restore SESSION --partial` restores what can be"),
+            "{terminal}"
+        );
         kept.unchanged("the first");
     }
     let terminal = kept.terminal(&["restore", CLAUDE, "--generation", "1"], 0, "the first");

@@ -146,6 +146,7 @@ fn what_cannot_be_undone_is_named_and_the_others_are() {
     skipped: the session was compacted again since that run: [home]/.claude/projects/-p/0f3c1111-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
     skipped: the session was changed by another program since that run: [home]/.claude/projects/-p/0f3c2222-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
     error: 2 sessions could not be undone
+      hint: `epitome restore SESSION` restores what is still as epitome left it
     --- status 4
     ");
     assert_eq!((read(&files[1].0), read(by_hand)), before);

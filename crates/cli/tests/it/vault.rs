@@ -339,6 +339,30 @@ fn a_session_that_was_never_kept_is_named() {
     assert_snapshot!(world.run(&["restore", PI, "--at", "2"]));
     assert_snapshot!(world.run(&["restore", PI, "--at", "yesterday"]));
     assert_snapshot!(world.run(&["restore", PI, "--at", "2026-01-01"]));
+    // Not the session is at fault, but the place of the copy.
+    let copy = world.run(&["restore", PI, "--at", "1", "--out", "/nonexistent/copy"]);
+    assert!(copy.ends_with("--- status 5\n"), "{copy}");
+}
+
+/// A sub-agent that did not exist when the version was seen.
+#[test]
+fn a_restored_version_names_the_files_that_are_deleted() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let keep = ["keep", "--all", "--once"];
+    at(&world, "10:00", &keep);
+    let agent = format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl");
+    let path = world.write(&agent, sessions::claude(CLAUDE).replace("Thanks.", "Done."));
+    world.claude(CLAUDE, format!("{}{{}}\n", sessions::claude(CLAUDE)));
+    at(&world, "10:10", &keep);
+    let restore = ["restore", CLAUDE, "--at", "1"];
+    let planned = world.json(&[&restore[..], &["--dry-run", "--json"]].concat());
+    world::check("restore-version.schema.json", &planned);
+    assert!(path.exists());
+    let done = world.run(&[&restore[..], &["--yes"]].concat());
+    let deleted = "deleted   agent-abc  did not exist then, before kept as version 1";
+    assert!(done.contains(deleted), "{done}");
+    assert!(!path.exists());
 }
 
 #[test]
@@ -384,6 +408,17 @@ fn a_damaged_pack_of_the_vault_is_named_and_the_other_versions_come_back() {
     };
     assert_snapshot!(without_hashes(world.run(&["archive", "verify"])));
     assert_snapshot!(without_hashes(world.run(&["restore", PI, "--at", "3", "--yes"])));
+    // If the list of versions in a pack is damaged, its versions may have been kept.
+    let last = machine.join("000004.pack");
+    let mut bytes = fs::read(&last).expect("a pack");
+    let list = bytes.len() - 200;
+    bytes[list] ^= 0xff;
+    fs::write(&last, &bytes).expect("a pack");
+    let lost = world.run(&["restore", PI, "--at", "9", "--yes"]);
+    let what = "no version 9 of this session was kept, or it is in a part of the vault";
+    assert!(lost.contains(what) && lost.ends_with("--- status 5\n"), "{lost}");
+    bytes[list] ^= 0xff;
+    fs::write(&last, &bytes).expect("a pack");
     // Version 4 is the beginning of version 3.
     for (number, expect) in [("1", 0), ("2", 0), ("4", 5)] {
         assert_eq!(world.status(&["restore", PI, "--at", number, "--yes"]), expect, "{number}");

@@ -1,5 +1,6 @@
 //! The files below the home of epitome.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -8,10 +9,11 @@ use epitome_model::Bytes;
 use epitome_store::forgotten::ForgottenText;
 
 use super::Proof;
-use crate::archive::each_piece;
+use crate::archive::{GcMode, each_piece};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
+use crate::store::disk;
 
 /// The name of the database of a search index. Texts in its tables cannot be changed in place, so
 /// the index is deleted and computed again.
@@ -26,6 +28,14 @@ pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
     let packed = ["archive", "vault", "locks"].map(|name| config.home.join(name));
     files.retain(|file| packed.iter().all(|folder| !file.starts_with(folder)));
     Ok(files)
+}
+
+/// The temporary files that killed processes of epitome left in the folders of these files of
+/// sessions. With [`GcMode::Remove`] they are removed.
+pub(super) fn leftovers(files: &[PathBuf], mode: GcMode) -> Vec<PathBuf> {
+    let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
+    let left = folders.into_iter().flat_map(|folder| disk::sweep(folder, mode));
+    left.map(|leftover| leftover.path).collect()
 }
 
 /// Returns an error if a text is where it cannot be masked: in the name of a file of the archive,

@@ -219,6 +219,44 @@ mod tests {
         }
     }
 
+    /// Versions and sessions are searched for the same spellings.
+    #[test]
+    fn a_text_in_codes_is_replaced_and_found_in_versions() {
+        let secret = "secret-word-of-a-session";
+        let spelled = |text: &str| serde_json::to_string(text).expect("JSON");
+        let octal: String = secret.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+        let hex: String = secret.bytes().map(|byte| format!("\\x{byte:02x}")).collect();
+        let broken = |by: &str| secret.split("").collect::<Vec<_>>().join(by);
+        let wide = secret.replace('s', "\u{ff53}");
+        let dashes = secret.replace('-', "&#45;");
+        for content in [
+            octal,
+            hex,
+            wide,
+            dashes,
+            broken("\0"),
+            broken("\u{200b}"),
+            broken("\\u0000"),
+            broken("\\033[1m"),
+            secret.replace("word", "\u{1b}[01;31m\u{1b}[Kword\u{1b}[m"),
+            secret.replace("word", "\\x1b[31mword\\e[0m"),
+        ] {
+            let content = spelled(&format!("it is {content} here"));
+            let body = format!(r#"{{"messages":[{{"role":"user","content":{content}}}]}}"#);
+            let forgotten = ForgottenText::new(secret).expect("a text");
+            assert!(forgotten.is_in(body.as_bytes()), "{body}");
+            let (after, why) = replaced("openai-chat", &body, secret).expect("replaced");
+            assert_ne!(after, body);
+            assert_eq!(why, None, "{after}");
+            let mut masked = body.clone().into_bytes();
+            forgotten.mask(&mut masked);
+            let masked = serde_json::from_slice::<serde_json::Value>(&masked);
+            let shown = masked.expect("JSON as before")["messages"][0]["content"].clone();
+            let shown = shown.as_str().expect("a text").replace(['*', '\0', '\u{200b}'], "");
+            assert!(shown.len() < "it is  here".len() + 16, "{shown}");
+        }
+    }
+
     #[test]
     fn the_folder_of_a_session_stays() {
         let session = String::from_utf8(fixtures::get("pi", "pricing").bytes()).expect("text");

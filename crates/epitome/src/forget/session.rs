@@ -8,12 +8,15 @@ use epitome_redact::Redactor;
 use epitome_store::forgotten::ForgottenText;
 
 use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, home};
-use crate::archive::SessionKey;
+use crate::archive::{GcMode, SessionKey};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::History;
 use crate::history::Version::AsItWas;
-use crate::keep::{Change, FileKey, Forgotten, Vault, VaultMatch, Version, find, forget_restores};
+use crate::keep::{
+    Change, FileKey, Forgotten, InterruptedRestore, Vault, VaultMatch, Version,
+    complete_restores_of, find, interrupted_restores,
+};
 use crate::ops::is_no_part;
 use crate::place;
 use crate::session::{key_of, load};
@@ -121,7 +124,10 @@ impl ForgetSession {
             // If the agent only appended between versions, the last one contains the others.
             for chain in versions.chunk_by(|_, next| next.change == Change::Appended) {
                 if let Some(last) = chain.last() {
-                    let source = vault.open_version(file, last.number)?;
+                    let source = match vault.open_decompressed(file, last.number)? {
+                        Some(plain) => plain,
+                        None => vault.open_version(file, last.number)?,
+                    };
                     redactor.learn(&source);
                     source.failure().map_or(Ok(()), Err)?;
                 }
@@ -187,9 +193,11 @@ impl ForgetSession {
     ///
     /// The errors of [`plan`](ForgetSession::plan); `Disk` or `NoPermission` if something cannot be
     /// removed; `Archive` if something of the session is still stored afterwards: the error names
-    /// the place.
+    /// the place. If a restore of the session was interrupted and cannot be completed, for example
+    /// because the session is in use, the error of that: nothing is forgotten then.
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
-        let mut report = self.report(config)?;
+        let completed = self.complete_restores(config)?;
+        let mut report = ForgetReport { completed, ..self.report(config)? };
         // This is done first, so that no keeper adds the session again meanwhile.
         let mut forgotten = Forgotten::read(config)?;
         forgotten.add(config, &self.agent, &self.id)?;
@@ -200,7 +208,6 @@ impl ForgetSession {
         for key in &self.keys {
             forgotten.add(config, &key.agent, &key.id)?;
         }
-        forget_restores(config, &self.agent, &self.id)?;
         self.remove_stored(config)?;
         if self.check_gone(config).is_err() {
             // A keeper that had read the list of forgotten sessions earlier may have stored the
@@ -208,6 +215,7 @@ impl ForgetSession {
             self.remove_stored(config)?;
         }
         home::delete_indexes(config)?;
+        home::leftovers(&self.all_files(config), GcMode::Remove);
         for (file, action) in self.loose_files(config)? {
             match action {
                 ForgetAction::Deleted => home::delete(&file)?,
@@ -224,6 +232,17 @@ impl ForgetSession {
         };
         report.proof = Some(home::prove(config, &[], is_left)?);
         Ok(report)
+    }
+
+    /// Completes the restores of the session that were interrupted: this needs its versions.
+    fn complete_restores(&self, config: &Config) -> Result<Vec<InterruptedRestore>> {
+        complete_restores_of(config, &mut config.vault()?, &self.agent, &self.id).map_err(|err| {
+            let hint = match err.hint() {
+                Some(hint) => format!("{hint}; "),
+                None => String::new(),
+            };
+            err.with_hint(format!("{hint}nothing was forgotten: run the same again"))
+        })
     }
 
     /// Removes the session from the archive, and then from the vault. In this order, an interrupted
@@ -259,12 +278,16 @@ impl ForgetSession {
                 return Err(left.at(&config.archived(key)));
             }
         }
-        Ok(())
+        match home::leftovers(&self.all_files(config), GcMode::Show).first() {
+            Some(file) => Err(left.at(file)),
+            None => Ok(()),
+        }
     }
 
     fn report(&self, config: &Config) -> Result<ForgetReport> {
         let vault = config.vault()?;
-        let mut report = ForgetReport::default();
+        let completed = interrupted_restores(config, &self.agent, &self.id)?;
+        let mut report = ForgetReport { completed, ..ForgetReport::default() };
         for file in &self.files {
             let versions = vault.versions(file).count() as u64;
             report.add(PlaceKind::Vault, super::name_of(file), versions, ForgetAction::Deleted);
@@ -282,6 +305,9 @@ impl ForgetSession {
             let kind =
                 if home::is_cache(config, &file) { PlaceKind::Cache } else { PlaceKind::File };
             report.add(kind, file.to_string_lossy(), 1, action);
+        }
+        for file in home::leftovers(&self.all_files(config), GcMode::Show) {
+            report.add(PlaceKind::File, file.to_string_lossy(), 1, ForgetAction::Deleted);
         }
         for path in self.present_files(config) {
             report.add(PlaceKind::Session, path.to_string_lossy(), 1, ForgetAction::Stays);
@@ -317,13 +343,17 @@ impl ForgetSession {
 
     /// The files of the session that exist where the agent keeps them.
     fn present_files(&self, config: &Config) -> Vec<PathBuf> {
-        let own = self.present_sessions(config).into_iter().map(|session| session.path);
-        let known = self.paths.iter().cloned();
-        let mut present: Vec<PathBuf> =
-            own.chain(known).filter(|path| place::exists(path)).collect();
+        let mut present = self.all_files(config);
+        present.retain(|path| place::exists(path));
         present.sort();
         present.dedup();
         present
+    }
+
+    /// The addresses of the session's files, whether they exist or not.
+    fn all_files(&self, config: &Config) -> Vec<PathBuf> {
+        let own = self.present_sessions(config).into_iter().map(|session| session.path);
+        own.chain(self.paths.iter().cloned()).collect()
     }
 
     /// The sessions that the agent lists under the session's id or at one of its paths.

@@ -9,6 +9,7 @@ use epitome_store::forgotten::ForgottenText;
 
 use super::replace::{replacements, why_left};
 use super::{ForgetAction, ForgetReport, ForgottenCopy, LeftOutText, PlaceKind, Proof, home};
+use crate::archive::GcMode;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
 use crate::ops::{LockedFile, SessionPart, replace_all};
@@ -126,7 +127,24 @@ impl ForgetText {
             let what = "a version still has what was to be forgotten";
             return Err(Error::new(ErrorKind::Archive, what).at(&file.path));
         }
+        if let Some(file) = self.leftovers_with(own)?.first() {
+            let what = "a temporary file still has what was to be forgotten";
+            return Err(Error::new(ErrorKind::Archive, what).at(&file.0));
+        }
         home::prove(config, own, |_, bytes| self.text.is_in(bytes))
+    }
+
+    /// The temporary files of killed processes, next to these files of sessions, that have the text,
+    /// and how often each has it.
+    fn leftovers_with(&self, own: &[PathBuf]) -> Result<Vec<(PathBuf, u64)>> {
+        let mut found = Vec::new();
+        for file in home::leftovers(own, GcMode::Show) {
+            let count = self.text.find(&home::read(&file)?).len() as u64;
+            if count > 0 {
+                found.push((file, count));
+            }
+        }
+        Ok(found)
     }
 
     /// Adds to the report what was done with a session.
@@ -155,6 +173,7 @@ impl ForgetText {
         config.archive().forget_text(&self.text)?;
         home::delete_indexes(config)?;
         let own: Vec<PathBuf> = session_files(config).into_iter().map(|(_, path)| path).collect();
+        home::leftovers(&own, GcMode::Remove);
         for file in home::loose_files(config)? {
             if own.contains(&file) || !self.text.is_in(&home::read(&file)?) {
                 continue;
@@ -211,6 +230,10 @@ impl ForgetText {
             } else {
                 report.add(PlaceKind::File, name, count, ForgetAction::Masked);
             }
+        }
+        let own: Vec<PathBuf> = own.into_iter().map(|(_, path)| path).collect();
+        for (file, count) in self.leftovers_with(&own)? {
+            report.add(PlaceKind::File, file.to_string_lossy(), count, ForgetAction::Deleted);
         }
         let action = if self.sessions { ForgetAction::Masked } else { ForgetAction::Stays };
         for session in self.sessions_with(config) {

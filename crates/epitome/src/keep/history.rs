@@ -206,7 +206,8 @@ impl VersionHistory {
                 listed.earlier_path = (kept.path != path).then(|| kept.path.clone());
                 listed.reason = reason(version, change, before.map(|(_, it)| it), &generations)
                     .or_else(|| explained(vault, (kept, version), change, before, &generations));
-                if listed.reason.is_none() && compacted.contains(&version.number) {
+                let is_same = before.is_some_and(|(_, it)| it.digest == version.digest);
+                if listed.reason.is_none() && !is_same && compacted.contains(&version.number) {
                     listed.reason = Some(VersionReason::CompactedByAgent);
                 }
                 versions.push(listed);
@@ -323,16 +324,15 @@ fn explained(
         .map(|(file, before)| vault.beginnings_among(file, before, &digests))
         .unwrap_or_default();
     let made = generations.iter().rfind(|it| {
-        let is_compacted = it.before != it.after && it.after.len > 0;
+        let is_compacted = !it.is_restore() && it.before != it.after && it.after.len > 0;
         // If the version also begins with the session from before the compaction, the compaction
         // only removed something from the end, and that is not removed here.
         let is_whole = it.before.len > it.after.len && begins_with.contains(&it.before);
         is_compacted && begins_with.contains(&it.after) && !is_whole
     });
     if let Some(made) = made {
-        // If the version before begins with the same result, the session was compacted before that
-        // version, and something else has changed since.
-        return (!began_with.contains(&made.after)).then(|| compacted_by(made));
+        // It was compacted in the version before as well: something else was done since.
+        return (!began_with.contains(&made.after)).then(|| made_by(made));
     }
     let is_undone = |it: &Generation| {
         !it.is_restore()
@@ -343,7 +343,12 @@ fn explained(
     generations.iter().any(is_undone).then_some(VersionReason::Restored)
 }
 
-fn compacted_by(made: &Generation) -> VersionReason {
+/// What epitome did when it made a generation: a restore that did not restore the original is one,
+/// too.
+fn made_by(made: &Generation) -> VersionReason {
+    if made.is_restore() {
+        return VersionReason::Restored;
+    }
     VersionReason::Compacted {
         generation: made.number,
         run: made.run.as_ref().map(|run| run.id.clone()),
@@ -361,13 +366,16 @@ fn reason(
     if let Some(Cause::Restored(version)) = version.cause {
         return Some(VersionReason::RestoredVersion { version });
     }
-    let before = before?;
-    let is_made_by = |generation: &&Generation| {
-        generation.before != generation.after && generation.after == version.digest
+    let before = before.filter(|before| before.digest != version.digest)?;
+    // A content that was there before says nothing about when it was made.
+    let between = before.seen..=version.seen;
+    let is_back = matches!(change, Change::Back(_));
+    let is_made_by = |it: &&Generation| {
+        let is_in_time = !is_back || between.contains(&it.made);
+        it.before != it.after && it.after == version.digest && is_in_time
     };
     let made = generations.iter().rev().find(is_made_by).or_else(|| {
         // The agent may have appended something before the compacted session was seen.
-        let between = before.seen..=version.seen;
         generations.iter().rev().find(|it| {
             let is_possible = match change {
                 Change::Rewritten => true,
@@ -380,7 +388,7 @@ fn reason(
         })
     });
     if let Some(made) = made {
-        return Some(compacted_by(made));
+        return Some(made_by(made));
     }
     let is_undone = |it: &Generation| it.before == version.digest && it.after == before.digest;
     generations.iter().any(is_undone).then_some(VersionReason::Restored)

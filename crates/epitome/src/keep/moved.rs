@@ -45,22 +45,35 @@ pub fn versions_at_place<'v>(
     versions
 }
 
-/// The one of [`files_at_place`] that has the version `number`, if there is one.
+/// The one of [`files_at_place`] that has the version `number`, or else the only copy of the file
+/// that has it, in a home folder that was copied. `None` if there is none.
 pub fn file_with_version(
     config: &Config,
     vault: &Vault,
     file: &FileKey,
     number: u64,
 ) -> Option<FileKey> {
-    let mut files = files_at_place(config, vault, file).into_iter();
-    files.find(|file| vault.version(file, number).is_ok())
+    let has_number = |file: &FileKey| vault.version(file, number).is_ok();
+    let joined = files_at_place(config, vault, file).into_iter().find(has_number);
+    joined.or_else(|| {
+        // In a home that was copied, the old place has versions of its own.
+        let mut copies =
+            vault.files().filter(|it| is_copy(config, vault, file, it) && has_number(it));
+        copies.next().filter(|_| copies.next().is_none()).cloned()
+    })
 }
 
 /// Whether `other` is the same file as `file` at another path, but [`files_at_place`] leaves it
-/// out, because their version numbers collide.
+/// out, because their version numbers collide, or because the home folder was copied and not moved.
 pub(super) fn is_apart(config: &Config, vault: &Vault, file: &FileKey, other: &FileKey) -> bool {
-    same_files(config, vault, file).contains(other)
-        && !files_at_place(config, vault, file).contains(other)
+    is_copy(config, vault, file, other) && !files_at_place(config, vault, file).contains(other)
+}
+
+/// Whether `other` is the same file as `file` at another path, in a home folder that was moved or
+/// copied.
+fn is_copy(config: &Config, vault: &Vault, file: &FileKey, other: &FileKey) -> bool {
+    let here = |file: &FileKey| place_here(config, vault, file).ok();
+    is_same_part(file, other) && here(file).is_some() && here(file) == here(other)
 }
 
 /// Whether the same file was also kept at a newer path, because its home folder was moved.
@@ -68,11 +81,11 @@ pub(super) fn is_superseded(config: &Config, vault: &Vault, file: &FileKey) -> b
     same_files(config, vault, file).last().is_some_and(|newest| newest != file)
 }
 
-/// For a file without versions: the number of the last version of the same file at another path; 0
-/// if there is none.
+/// For a file without versions: the number of the last version of the same file at another path, in
+/// a home folder that was moved or copied; 0 if there is none.
 pub(super) fn number_before(config: &Config, vault: &Vault, file: &FileKey) -> u64 {
-    let numbers = same_files(config, vault, file).into_iter();
-    numbers.filter_map(|file| last_number(vault, &file)).max().unwrap_or(0)
+    let copies = vault.files().filter(|other| is_copy(config, vault, file, other));
+    copies.filter_map(|file| last_number(vault, file)).max().unwrap_or(0)
 }
 
 /// The [`number_before`] of each of `files` that has no versions.

@@ -1,6 +1,8 @@
 //! Restores a version of a session to the place where its agent keeps the session.
 
-use std::collections::BTreeMap;
+mod completion;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -13,7 +15,12 @@ use serde::Serialize;
 
 use super::moved::{is_superseded, numbers_before, present_path, versions_at_place};
 use super::unfinished::{IntendedFile, Intention, RestoreRecords};
-use super::{Cause, FileKey, Vault, files_at_place, place_here};
+use super::{Cause, FileKey, Vault, Version, files_at_place, place_here};
+pub use completion::InterruptedRestore;
+use completion::complete_all;
+pub(super) use completion::complete_restores;
+pub(crate) use completion::{complete_restores_of, interrupted_restores};
+
 use crate::archive::{Digest, Hash};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -26,8 +33,10 @@ use crate::store::{disk, write_new};
 use crate::vault::{Committed, Put};
 
 /// Restores one version of a kept session. Each file that belongs to the session is restored to the
-/// last version that had been seen when this version was seen. A file that had been deleted by
-/// then, or was first seen later, is left as it is.
+/// last version that had been seen when this version was seen, or at least before the next one was.
+/// If the file did not exist then, it is deleted, after its present content was kept as a version.
+/// Rows of a database and files of which the vault cannot say whether they existed are left as they
+/// are.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreVersion<'a> {
     /// The session, or a file that belongs to one: then only that file is restored.
@@ -62,9 +71,13 @@ pub struct RestoredVersion {
     /// The number of the version with the content that the file had before. `None` if there was no
     /// file, in a dry run, and for a copy.
     pub replaced: Option<u64>,
+    /// Whether the file was deleted, because it did not exist when the version of the session was
+    /// seen. `version` is then the number of the version that says so, or 0.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
     /// Whether the report is of a dry run, which changes nothing.
     pub dry_run: bool,
-    /// The files that belong to the session and were restored with it.
+    /// The files that belong to the session and were restored or deleted with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<RestoredVersion>,
 }
@@ -83,7 +96,7 @@ impl VersionFolder {
     }
 }
 
-/// A file that is restored, and its content, whose hash was checked.
+/// A file that is restored or deleted.
 struct Target {
     /// The kept file that has the version.
     from: FileKey,
@@ -93,7 +106,8 @@ struct Target {
     /// Whether `from` and `file` share one sequence of version numbers.
     is_joined: bool,
     number: u64,
-    content: FileSource,
+    /// The content that is restored, whose hash was checked. `None` if the file is deleted.
+    content: Option<FileSource>,
     place: Place,
     report: RestoredVersion,
 }
@@ -109,7 +123,7 @@ impl RestoreVersion<'_> {
         for target in &mut targets {
             target.report.dry_run = true;
             if let Ok(present) = target.present() {
-                target.report.unchanged = is_same(&present, &target.content)?;
+                target.report.unchanged = target.has(&present)?;
                 if !target.report.unchanged {
                     target.check_replaceable(&present)?;
                 }
@@ -138,7 +152,7 @@ impl RestoreVersion<'_> {
     /// `Disk` or `NoPermission`.
     pub fn write_copy(&self, vault: &Vault, out: &Path) -> Result<RestoredVersion> {
         let target = Target::open(vault, self.file, self.number)?;
-        write_new(out, |to| copy(&target.content, 0..target.content.len(), to))?;
+        target.write_new(out).map_err(Error::while_writing)?;
         Ok(RestoredVersion { path: out.to_owned(), ..target.report })
     }
 
@@ -156,7 +170,7 @@ impl RestoreVersion<'_> {
         let own = present_path(config, vault, self.file);
         let own = own.parent().unwrap_or(Path::new(""));
         let mut session = None;
-        for target in self.targets(config, vault)? {
+        for target in self.restored(config, vault)? {
             let path = present_path(config, vault, &target.from);
             let name = match path.strip_prefix(own) {
                 _ if rows::split(&target.from.path).is_some() => None,
@@ -173,7 +187,7 @@ impl RestoreVersion<'_> {
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).map_err(failed)?;
             }
-            write_new(&path, |out| copy(&target.content, 0..target.content.len(), out))?;
+            target.write_new(&path)?;
             session.get_or_insert(path);
         }
         let session = session.unwrap_or_else(|| folder.path().to_owned());
@@ -200,12 +214,11 @@ impl RestoreVersion<'_> {
             *vault = config.create_vault()?;
         }
         let records = RestoreRecords::lock(config)?;
-        for (file, err) in complete_all(&records, config, vault) {
-            // Errors of other sessions do not prevent this restore.
-            if (&file.agent, &file.session) == (&self.file.agent, &self.file.session) {
-                return Err(err);
-            }
-        }
+        // Restores of other sessions are left to their next restores, and to the next scan.
+        let is_own =
+            |file: &FileKey| (&file.agent, &file.session) == (&self.file.agent, &self.file.session);
+        let left = complete_all(&records, config, vault, is_own).errors.into_iter().next();
+        left.map_or(Ok(()), Err)?;
         let mut targets = self.targets_here(config, vault)?;
         keep_present(config, vault, &mut targets)?;
         let changed: Vec<&Target> =
@@ -229,88 +242,164 @@ impl RestoreVersion<'_> {
         done.map(|()| joined(targets))
     }
 
-    /// Completes a restore that was interrupted: restores those of `files` that are as they were
-    /// before that restore. Files that were changed since are left as they are.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`run`](RestoreVersion::run); `Refused` if a file was changed since, or is not
-    /// kept any more: the others are restored nevertheless.
-    fn complete(&self, config: &Config, vault: &mut Vault, files: &[IntendedFile]) -> Result<()> {
-        let mut waiting = Vec::new();
-        let mut replaced = Vec::new();
-        let mut changed = None;
-        // The home may have been moved since.
-        let mut left: BTreeMap<FileKey, &IntendedFile> = BTreeMap::new();
-        for file in files {
-            let key = FileKey { machine: vault.machine().to_owned(), ..file.file.clone() };
-            let path = place_here(config, vault, &key)?;
-            left.insert(FileKey { path, ..key }, file);
-        }
-        for target in self.targets_here(config, vault)? {
-            let Some(file) = left.remove(&target.file) else { continue };
-            if target.is_as(file) {
-                waiting.push(target);
-            } else if target.is_replaced(file)? {
-                replaced.push(target);
-            } else {
-                changed = Some(target.file.path);
-            }
-        }
-        let changed = changed.or(left.into_keys().next().map(|file| file.path));
-        keep_present(config, vault, &mut waiting)?;
-        let waiting: Vec<&Target> = waiting.iter().collect();
-        self.write(config, vault, &waiting)?;
-        let restored: Vec<&Target> = replaced.iter().chain(waiting).collect();
-        keep_restored(config, vault, &restored)?;
-        changed.map_or(Ok(()), |path| {
-            let what = "this file was changed since, by its agent or by `forget`, and stays";
-            Err(Error::new(ErrorKind::Refused, what)
-                .at(&path)
-                .with_hint("the same `epitome restore --at` again restores all files"))
-        })
-    }
-
-    /// Replaces the files that exist, and creates the deleted ones again.
+    /// Replaces the files that exist, creates the deleted ones again, and deletes those that did not
+    /// exist when the version was seen.
     fn write(&self, config: &Config, vault: &Vault, targets: &[&Target]) -> Result<()> {
+        let (restored, deleted): (Vec<&Target>, Vec<&Target>) =
+            targets.iter().partition(|target| target.content.is_some());
+        let deleted: Vec<&Target> = deleted.into_iter().filter(|it| it.is_there()).collect();
         let (here, gone): (Vec<&Target>, Vec<&Target>) =
-            targets.iter().partition(|target| target.is_there());
+            restored.into_iter().partition(|target| target.is_there());
+        // If one of the files is in use, none is changed.
+        let locked = deleted.iter().map(|target| self.lock_kept(config, vault, target));
+        let locked: Vec<LockedFile> = locked.collect::<Result<_>>()?;
         self.replace(config, &here)?;
-        gone.iter().try_for_each(|target| target.make_again(vault))
+        gone.iter().try_for_each(|target| target.make_again(vault))?;
+        for file in locked {
+            file.file.check_unchanged()?;
+            disk::remove(&file.path)
+                .map_err(|err| Error::writing(err, "the folder of the session", &file.path))?;
+        }
+        Ok(())
     }
 
-    /// The files to restore, at their places on this machine.
+    /// Locks a file that is going to be deleted, and makes sure that the vault has its content.
+    fn lock_kept(&self, config: &Config, vault: &Vault, target: &Target) -> Result<LockedFile> {
+        let path = &target.file.path;
+        let part = SessionPart::at(path);
+        check_replaceable(&part, Some(0))?;
+        let locked = LockedFile::lock(config, &part, None, self.force)?;
+        let present = Digest::from_source(&target.present()?)?;
+        match vault.versions(&target.file).next_back() {
+            Some(last) if last.digest == present => Ok(locked),
+            _ => Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(path)),
+        }
+    }
+
+    /// The files to restore or delete, at their places on this machine.
     fn targets_here(&self, config: &Config, vault: &Vault) -> Result<Vec<Target>> {
-        let mut targets = self.targets(config, vault)?;
+        let mut targets = self.restored(config, vault)?;
         for target in &mut targets {
             target.move_here(config, vault)?;
             target.check_place()?;
         }
         self.check_listed(config, vault, &targets)?;
+        // Imported versions may name any file, so only files of the session are deleted.
+        let own = targets.first().map(|target| target.file.path.clone()).unwrap_or_default();
+        let parts = companions_of(find_agent(&self.file.agent), &own);
+        for mut target in self.absent(config, vault)? {
+            let is_file = target.move_here(config, vault).is_ok()
+                && matches!(target.place, Place::File(_))
+                && rows::split(&target.file.path).is_none();
+            if is_file && (parts.contains(&target.file.path) || !target.is_there()) {
+                targets.push(target);
+            }
+        }
         Ok(targets)
     }
 
     /// The files to restore, the session's own first.
-    fn targets(&self, config: &Config, vault: &Vault) -> Result<Vec<Target>> {
+    fn restored(&self, config: &Config, vault: &Vault) -> Result<Vec<Target>> {
         let mut targets = vec![Target::open(vault, self.file, self.number)?];
+        for (part, version) in self.parts_then(config, vault)? {
+            if let Some(version) = version.filter(|version| !version.is_deleted()) {
+                targets.push(Target::open(vault, &part, version.number)?);
+            }
+        }
+        Ok(targets)
+    }
+
+    /// The kept files that belong to the session and did not exist when the version was seen.
+    fn absent(&self, config: &Config, vault: &Vault) -> Result<Vec<Target>> {
+        let seen = vault.version(self.file, self.number)?.seen;
+        let mut targets = Vec::new();
+        for (part, version) in self.parts_then(config, vault)? {
+            match version {
+                Some(version) if version.is_deleted() => {
+                    targets.push(Target::absent(&part, version.number, version.seen));
+                }
+                Some(_) => {}
+                None => {
+                    // If the first version was removed, the file may have existed before.
+                    let all = versions_at_place(config, vault, &part);
+                    if all.first().is_some_and(|(_, first)| first.number == 1) {
+                        targets.push(Target::absent(&part, 0, seen));
+                    }
+                }
+            }
+        }
+        let unseen = self.never_kept(config, vault)?;
+        targets.extend(unseen.iter().map(|part| Target::absent(part, 0, seen)));
+        Ok(targets)
+    }
+
+    /// The files that belong to the session now and of which the vault has no version: no scan has
+    /// seen them, so they are newer than all versions but the last. Files that cannot be read are
+    /// left out.
+    fn never_kept(&self, config: &Config, vault: &Vault) -> Result<Vec<FileKey>> {
+        let is_last = self.next_seen(config, vault).is_none();
+        if is_last || self.file.part.is_some() || self.file.machine != vault.machine() {
+            return Ok(Vec::new());
+        }
+        let own = place_here(config, vault, self.file)?;
+        let kept: BTreeSet<PathBuf> =
+            vault.files().filter_map(|file| place_here(config, vault, file).ok()).collect();
+        let mut parts = companions_of(find_agent(&self.file.agent), &own);
+        parts.retain(|path| !kept.contains(path) && FileSource::open(path).is_ok());
+        let key = |path: PathBuf| {
+            let part = Some(super::part_name(&path));
+            FileKey { part, path, ..self.file.clone() }
+        };
+        Ok(parts.into_iter().map(key).collect())
+    }
+
+    /// The kept files that belong to the session, each with the last version that had been seen
+    /// when the version to restore was seen. If the file did not exist then, but was made before the
+    /// next version of the session was seen, with the last version before that.
+    fn parts_then<'v>(
+        &self,
+        config: &Config,
+        vault: &'v Vault,
+    ) -> Result<Vec<(FileKey, Option<&'v Version>)>> {
         if self.file.part.is_some() {
-            return Ok(targets);
+            return Ok(Vec::new());
         }
         let seen = vault.version(self.file, self.number)?.seen;
+        let until = self.next_seen(config, vault);
         let file = self.file;
         let parts = vault.files().filter(|it| {
             it.part.is_some()
                 && (&it.machine, &it.agent, &it.session)
                     == (&file.machine, &file.agent, &file.session)
         });
+        // In a home that was copied, a file may have been kept at its old place and at its new one.
+        let mut newest: BTreeMap<PathBuf, (FileKey, Option<&Version>)> = BTreeMap::new();
         for part in parts.filter(|part| !is_superseded(config, vault, part)) {
-            let versions = versions_at_place(config, vault, part).into_iter();
-            let then = versions.rev().find(|(_, version)| version.seen <= seen);
-            if let Some((part, version)) = then.filter(|(_, version)| !version.is_deleted()) {
-                targets.push(Target::open(vault, &part, version.number)?);
+            let versions = versions_at_place(config, vault, part);
+            let last = |is_before: &dyn Fn(Timestamp) -> bool| {
+                versions.iter().rfind(|(_, version)| is_before(version.seen))
+            };
+            let then = last(&|time| time <= seen);
+            let later = last(&|time| until.is_none_or(|until| time < until));
+            let is_there = |it: &&(FileKey, &Version)| !it.1.is_deleted();
+            let then = match then.filter(is_there).or(later.filter(is_there)).or(then) {
+                Some((part, version)) => (part.clone(), Some(*version)),
+                None => (part.clone(), None),
+            };
+            let place = place_here(config, vault, part).unwrap_or_else(|_| part.path.clone());
+            let time = |then: &(FileKey, Option<&Version>)| then.1.map(|version| version.seen);
+            if newest.get(&place).is_none_or(|other| time(other) <= time(&then)) {
+                newest.insert(place, then);
             }
         }
-        Ok(targets)
+        Ok(newest.into_values().collect())
+    }
+
+    /// When the next version of the file was seen. `None` if the version to restore is the last one.
+    fn next_seen(&self, config: &Config, vault: &Vault) -> Option<Timestamp> {
+        let versions = versions_at_place(config, vault, self.file).into_iter();
+        let mut later = versions.filter(|(_, version)| version.number > self.number);
+        later.next().map(|(_, version)| version.seen)
     }
 
     /// Returns an error if the agent would not read one of the files as a file of this session:
@@ -337,7 +426,7 @@ impl RestoreVersion<'_> {
         let environment = Environment::from_home(&home.path().canonicalize().map_err(failed)?);
         let there = agent.folder(&environment);
         for (target, rest) in &files {
-            write_below(&there, rest, &target.content)?;
+            target.content.as_ref().map_or(Ok(()), |it| write_below(&there, rest, it))?;
         }
         if self.file.part.is_some() {
             // The agent finds a file that belongs to a session only by the session's own file.
@@ -402,7 +491,8 @@ impl RestoreVersion<'_> {
         }
         let mut changes = Vec::new();
         for (file, target) in locked.iter().zip(targets) {
-            let splice = difference(file.source(), &target.content)?;
+            let Some(content) = &target.content else { continue };
+            let splice = difference(file.source(), content)?;
             changes.push(file.change(vec![splice], true)?);
         }
         replace_all(config, &changes).map_err(Error::while_writing)
@@ -423,12 +513,42 @@ impl Target {
             blake3: version.digest.blake3,
             unchanged: false,
             replaced: None,
+            deleted: false,
             dry_run: false,
             parts: Vec::new(),
         };
+        Ok(Target::new(file, number, Some(content), report))
+    }
+
+    /// A file that did not exist at `seen`, as its version `number` says, or 0.
+    fn absent(file: &FileKey, number: u64, seen: Timestamp) -> Target {
+        let report = RestoredVersion {
+            agent: file.agent.clone(),
+            session: file.session.clone(),
+            path: file.path.clone(),
+            version: number,
+            seen,
+            bytes: Bytes(0),
+            blake3: Hash::compute(b""),
+            // Until it is known that there is a file.
+            unchanged: true,
+            replaced: None,
+            deleted: true,
+            dry_run: false,
+            parts: Vec::new(),
+        };
+        Target::new(file, number, None, report)
+    }
+
+    fn new(
+        file: &FileKey,
+        number: u64,
+        content: Option<FileSource>,
+        report: RestoredVersion,
+    ) -> Target {
         let place = Place::parse(&file.path);
         let (from, file) = (file.clone(), file.clone());
-        Ok(Target { from, file, is_joined: true, number, content, place, report })
+        Target { from, file, is_joined: true, number, content, place, report }
     }
 
     /// Sets the file and the place on this machine to which the content is written.
@@ -466,18 +586,29 @@ impl Target {
             Some(number) => Some(vault.version(&self.file, number)?.digest),
             None => None,
         };
-        let after = vault.version(&self.from, self.number)?.digest;
+        let after = match self.content {
+            Some(_) => Some(vault.version(&self.from, self.number)?.digest),
+            None => None,
+        };
         let file = FileKey { machine: String::new(), ..self.file.clone() };
-        Ok(IntendedFile { file, before, after: Some(after) })
+        Ok(IntendedFile { file, before, after, is_deleted: self.content.is_none() })
     }
 
-    /// Whether the file has the content that was to be restored.
+    /// Whether the file has the content that was to be restored, or is deleted if it was to be.
     fn is_replaced(&self, file: &IntendedFile) -> Result<bool> {
         if !self.is_there() {
-            return Ok(false);
+            return Ok(file.is_deleted);
         }
         let present = self.present()?;
-        Ok(file.after == Some(Digest::from_source(&present)?) || is_same(&present, &self.content)?)
+        Ok(file.after == Some(Digest::from_source(&present)?) || self.has(&present)?)
+    }
+
+    /// Whether the content to restore is the same as this one.
+    fn has(&self, present: &FileSource) -> Result<bool> {
+        match &self.content {
+            Some(content) => is_same(present, content),
+            None => Ok(false),
+        }
     }
 
     /// Whether the file is as it was before the restore. False if it cannot be read.
@@ -507,20 +638,28 @@ impl Target {
     /// Returns an error if the present content of the file cannot be replaced, as far as that does
     /// not depend on other processes.
     fn check_replaceable(&self, present: &FileSource) -> Result<()> {
-        let from = first_difference(present, &self.content)?;
-        check_replaceable(&SessionPart::at(&self.file.path), Some(from))?;
+        let part = SessionPart::at(&self.file.path);
+        let Some(content) = &self.content else { return check_replaceable(&part, Some(0)) };
+        check_replaceable(&part, Some(first_difference(present, content)?))?;
         self.check_uncompressed(compressed::is_compressed(present)?)
     }
 
     /// Returns an error if the file is compressed, as `is_compressed` says, or if the version is.
     fn check_uncompressed(&self, is_compressed: bool) -> Result<()> {
-        if !is_compressed && !compressed::is_compressed(&self.content)? {
+        let Some(content) = &self.content else { return Ok(()) };
+        if !is_compressed && !compressed::is_compressed(content)? {
             return Ok(());
         }
         let what = "a compressed session cannot be replaced by one of its versions";
         Err(Error::new(ErrorKind::Unsupported, what)
             .at(&self.file.path)
             .with_hint("`--out FILE` writes it to a new file; nothing was changed"))
+    }
+
+    /// Writes the content to a new file.
+    fn write_new(&self, path: &Path) -> Result<()> {
+        let Some(content) = &self.content else { return Ok(()) };
+        write_new(path, |out| copy(content, 0..content.len(), out))
     }
 
     /// Creates a deleted file again, with the time of modification that it had.
@@ -530,7 +669,7 @@ impl Target {
             fs::create_dir_all(folder)
                 .map_err(|err| Error::writing(err, "the folder of the session", folder))?;
         }
-        write_new(path, |out| copy(&self.content, 0..self.content.len(), out))?;
+        self.write_new(path)?;
         if let Some(modified) = vault.version(&self.from, self.number)?.modified {
             // Agents sort sessions by this time. An error is ignored: the content is restored
             // anyway.
@@ -596,8 +735,8 @@ fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [Target]) -> R
             prove_last(vault, &target.file)?;
             let last = vault.versions(&target.file).next_back();
             target.report.replaced = last.map(|last| last.number);
-            target.report.unchanged =
-                last.is_some_and(|last| last.digest.blake3 == target.report.blake3);
+            target.report.unchanged = target.content.is_some()
+                && last.is_some_and(|last| last.digest.blake3 == target.report.blake3);
         }
         return Ok(());
     }
@@ -630,6 +769,10 @@ fn keep_restored(config: &Config, vault: &mut Vault, targets: &[&Target]) -> Res
     let mut batch = vault.begin(config.now());
     batch.count_from(counted);
     for target in targets {
+        if target.content.is_none() {
+            batch.put_deleted(&target.file);
+            continue;
+        }
         let place = Place::parse(&target.file.path);
         match &place {
             Place::File(path) => batch.put_file(&target.file, path)?,
@@ -671,50 +814,6 @@ fn first_difference(before: &FileSource, after: &FileSource) -> Result<u64> {
         }
     }
     Ok(start)
-}
-
-/// Completes the restores that killed processes have begun. Returns the errors of those that cannot
-/// be completed, such as of sessions that are in use. Does nothing while another process restores a
-/// version.
-pub(super) fn complete_restores(config: &Config, vault: &mut Vault) -> Vec<Error> {
-    match RestoreRecords::try_lock(config) {
-        Ok(Some(records)) => {
-            complete_all(&records, config, vault).into_iter().map(|(_, err)| err).collect()
-        }
-        Ok(None) => Vec::new(),
-        Err(err) => vec![err],
-    }
-}
-
-/// Completes all restores that were recorded and can be completed. Returns the errors of the
-/// others, each with the file that was to be restored.
-fn complete_all(
-    records: &RestoreRecords,
-    config: &Config,
-    vault: &mut Vault,
-) -> Vec<(FileKey, Error)> {
-    let mut left = Vec::new();
-    for (path, intention) in records.all() {
-        let file = intention.file();
-        let restore = RestoreVersion { file: &file, number: intention.number, force: false };
-        let done = restore.complete(config, vault, &intention.files);
-        // A restore that can never be completed is reported once: its record is removed now.
-        if !done.as_ref().is_err_and(may_succeed_later) {
-            records.remove(&path);
-        }
-        if let Err(err) = done {
-            let what = "a restore of this session was interrupted, and cannot be completed";
-            let err = Error::new(err.kind(), what).because(err).at(&file.path);
-            left.push((file, err));
-        }
-    }
-    left
-}
-
-/// Whether an error may be gone when the restore is tried again.
-fn may_succeed_later(err: &Error) -> bool {
-    use ErrorKind::{Changed, Disk, HeldByAgent, InUse, Locked, NoPermission};
-    matches!(err.kind(), Changed | Disk | HeldByAgent | InUse | Locked | NoPermission)
 }
 
 #[cfg(test)]

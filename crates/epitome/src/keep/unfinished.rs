@@ -37,10 +37,13 @@ pub(super) struct IntendedFile {
     pub file: FileKey,
     /// The digest of the content before the restore; `None` if there was no file.
     pub before: Option<Digest>,
-    /// The digest of the content that is restored; `None` if an older epitome wrote the record. The
-    /// version may have another digest later, if a text in it is forgotten.
+    /// The content that is restored; `None` if the file is deleted, or if an older epitome wrote the
+    /// record. The version may have another content later, if a text in it is forgotten.
     #[serde(default)]
     pub after: Option<Digest>,
+    /// Whether the file is deleted, because it did not exist when the version was seen.
+    #[serde(default)]
+    pub is_deleted: bool,
 }
 
 impl Intention {
@@ -83,6 +86,15 @@ impl RestoreRecords {
         Ok(lock.map(|lock| RestoreRecords { folder: folder(config), _lock: lock }))
     }
 
+    /// Locks the records, as [`lock`](RestoreRecords::lock). `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`lock`](RestoreRecords::lock).
+    pub fn lock_existing(config: &Config) -> Result<Option<RestoreRecords>> {
+        if is_empty(config) { Ok(None) } else { RestoreRecords::lock(config).map(Some) }
+    }
+
     /// The records, by the paths of their files. A file that contains no record is removed; one
     /// that cannot be read stays.
     pub fn all(&self) -> Vec<(PathBuf, Intention)> {
@@ -123,24 +135,6 @@ impl RestoreRecords {
         // record.
         fs::remove_file(path).ok();
     }
-}
-
-/// Removes the records of restores of a session.
-///
-/// # Errors
-///
-/// As for [`RestoreRecords::lock`].
-pub(crate) fn forget_restores(config: &Config, agent: &str, session: &str) -> Result<()> {
-    if is_empty(config) {
-        return Ok(());
-    }
-    let records = RestoreRecords::lock(config)?;
-    for (path, Intention { file, .. }) in records.all() {
-        if (&*file.agent, &*file.session) == (agent, session) {
-            records.remove(&path);
-        }
-    }
-    Ok(())
 }
 
 /// Whether there are no records.

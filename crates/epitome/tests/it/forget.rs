@@ -251,6 +251,25 @@ fn what_a_keeper_stores_meanwhile_is_forgotten_as_well() {
     assert!(world.version("0003").is_some(), "it was kept meanwhile");
 }
 
+/// A killed process leaves a temporary file next to the session that it was replacing.
+#[test]
+fn a_temporary_file_next_to_a_session_goes_with_the_text_in_it() {
+    let world = World::new();
+    let left = world.paths()[0].with_file_name(".epitome-Ab12.tmp");
+    fs::write(&left, &world.original).expect("written");
+    let forget = ForgetText::new(SECRET).expect("a text");
+    let place = |report: &epitome::forget::ForgetReport| {
+        let name = left.to_string_lossy();
+        let found = report.places.iter().find(|place| place.name == name);
+        found.map(|place| (place.kind, place.count, place.action))
+    };
+    let expect = Some((PlaceKind::File, 1, ForgetAction::Deleted));
+    assert_eq!(place(&forget.plan(&world.config).expect("a plan")), expect);
+    assert!(left.exists());
+    assert_eq!(place(&forget.run(&world.config).expect("forgotten")), expect);
+    assert!(!left.exists());
+}
+
 /// A finder of these texts.
 fn finder(texts: &[&str]) -> Finder {
     let rules = format!("[[rules]]\nid = 'own'\nregex = '{}'\n", texts.join("|"));

@@ -324,6 +324,117 @@ fn what_changed_across_a_move_is_said_as_in_one_home() {
     );
 }
 
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").flatten() {
+        let to = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy_folder(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).expect("a copy")),
+        }
+    }
+}
+
+#[test]
+fn numbers_stay_unambiguous_in_a_home_that_was_copied() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path().canonicalize().expect("a folder");
+    let (before, after) = (dir.join("before"), dir.join("after"));
+    let place = place("claude", "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5");
+    let agent = place.with_extension("").join("subagents/agent-abc.jsonl");
+    let fixture = fixtures::get("claude", "pricing");
+    let bytes = fixture.bytes();
+    let contents = [bytes.clone(), [&bytes[..], b"{}\n"].concat()];
+    write(&before.join(&agent), &[&fs::read(&fixture.sub_agents()[0]).expect("a sub-agent")]);
+    for content in &contents {
+        write(&before.join(&place), &[content]);
+        Keeper::open(&Config::from_home(&before)).and_then(|mut it| it.scan()).expect("a scan");
+    }
+    copy_folder(&before, &after);
+    let config = Config::from_home(&after);
+    let path = after.join(&place);
+    let old_path = before.join(&place);
+    // A version of the old place, by its number alone, and a scan of the new place after that.
+    let mut vault = config.vault().expect("a vault");
+    let file = file_with_version(&config, &vault, &kept(&config, &old_path), 1).expect("a version");
+    let restore = RestoreVersion { file: &file, number: 1, force: false };
+    restore.run(&config, &mut vault).expect("restored");
+    assert_eq!(fs::read(&path).expect("a session"), contents[0]);
+    assert_eq!(fs::read(&old_path).expect("the old one"), contents[1]);
+    Keeper::open(&config).and_then(|mut it| it.scan()).expect("a scan");
+    // The sub-agent was kept at both places.
+    let mut vault = config.vault().expect("a vault");
+    let file = kept(&config, &path);
+    let restore = RestoreVersion { file: &file, number: 4, force: false };
+    assert!(restore.run(&config, &mut vault).expect("nothing to do").unchanged);
+    let history = VersionHistory::read(&config, &vault, &file).expect("a history");
+    let described = |history: &VersionHistory| -> Vec<(u64, String)> {
+        history.versions.iter().map(|it| (it.version, it.description())).collect()
+    };
+    let first = |content: &[u8]| format!("first seen, {}", Bytes(content.len() as u64));
+    let expect = [(3, first(&contents[1])), (4, "restored from version 1".to_owned())];
+    assert_eq!(described(&history), expect);
+    let [old] = &history.elsewhere[..] else { panic!("{:?}", history.elsewhere) };
+    assert_eq!(described(old), [(1, first(&contents[0])), (2, "+3 B".to_owned())]);
+    for number in 1..=4 {
+        let found = file_with_version(&config, &vault, &file, number).expect("a version");
+        assert_eq!(found.path, if number < 3 { old_path.clone() } else { path.clone() });
+    }
+}
+
+/// Compacts a session of pi that a scan has seen, and keeps it again.
+fn kept_and_compacted(config: &Config, path: &Path, bytes: &[u8]) -> VersionReason {
+    write(path, &[bytes]);
+    let scan = || Keeper::open(config).and_then(|mut keeper| keeper.scan()).expect("a scan");
+    scan();
+    let run = config.begin_run("test");
+    let recipe = epitome::built_in("epitome").expect("a recipe");
+    let counter = epitome_tokens::Estimate::new();
+    let session = OpenSession::new(config, path);
+    Compact::new(&recipe, &counter, &run).run(&session).expect("it is compacted");
+    scan();
+    let recipe = "epitome".to_owned();
+    VersionReason::Compacted { generation: 1, run: Some(run.id.clone()), recipe }
+}
+
+fn reasons(config: &Config, path: &Path) -> Vec<Option<VersionReason>> {
+    let vault = config.vault().expect("a vault");
+    let history = VersionHistory::read(config, &vault, &kept(config, path)).expect("a history");
+    history.versions.iter().map(|it| it.reason.clone()).collect()
+}
+
+#[test]
+fn a_restore_of_a_session_that_was_changed_is_no_compaction() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = Config::from_home(home.path());
+    let path = home.path().join(place("pi", "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5"));
+    let bytes = fixtures::get("pi", "pricing").bytes();
+    let compacted = kept_and_compacted(&config, &path, &bytes);
+    // Another program removes the last line, so that the original does not come back.
+    let small = fs::read(&path).expect("a session");
+    let mut lines: Vec<&[u8]> = small.split_inclusive(|byte| *byte == b'\n').collect();
+    lines.pop();
+    write(&path, &lines);
+    Restore::default().run(&OpenSession::new(&config, &path)).expect("it is restored");
+    Keeper::open(&config).and_then(|mut keeper| keeper.scan()).expect("a scan");
+    let expect = [None, Some(compacted), Some(VersionReason::Restored)];
+    assert_eq!(reasons(&config, &path), expect);
+}
+
+#[test]
+fn an_unchanged_session_in_a_moved_home_was_not_compacted() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path().canonicalize().expect("a folder");
+    let (before, after) = (dir.join("before"), dir.join("after"));
+    let place = place("pi", "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5");
+    let bytes = fixtures::get("pi", "pricing").bytes();
+    let compacted = kept_and_compacted(&Config::from_home(&before), &before.join(&place), &bytes);
+    fs::rename(&before, &after).expect("moved");
+    let config = Config::from_home(&after);
+    Keeper::open(&config).and_then(|mut keeper| keeper.scan()).expect("a scan");
+    assert_eq!(reasons(&config, &after.join(&place)), [None, Some(compacted), None]);
+}
+
 #[test]
 fn a_compaction_that_was_undone_after_an_append_is_named() {
     let home = tempfile::tempdir().expect("a folder");

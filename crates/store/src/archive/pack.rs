@@ -491,7 +491,8 @@ fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
 /// The error for bytes that were forgotten on purpose.
 pub fn were_forgotten(what: &str) -> Error {
     let what = format!("the bytes {what} were forgotten on purpose and cannot come back");
-    Error::new(ErrorKind::Archive, what).with_hint("`--partial` restores everything else")
+    Error::new(ErrorKind::Archive, what)
+        .with_hint("`epitome restore SESSION --partial` restores everything else")
 }
 
 fn eight(hash: &[u8; 32]) -> [u8; 8] {

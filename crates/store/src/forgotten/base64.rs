@@ -1,4 +1,4 @@
-//! A text in base64, also in base64 that is broken into lines.
+//! A text in base64, and digits (of base64 or hexadecimal) that are broken into lines.
 
 use memchr::memmem::Finder;
 
@@ -11,9 +11,13 @@ const LINE: usize = 32;
 const BACKSLASHES: usize = 8;
 /// The longest indentation of a line.
 const INDENT: usize = 32;
-/// The longest line break in bytes: `\r` and `\n`, both escaped, and the indentation, which may end
-/// with an escaped tab.
-const BREAK: usize = 3 * (BACKSLASHES + 1) + INDENT;
+/// The most digits of the number of a line.
+const NUMBER: usize = 9;
+/// The longest separator between the number of a line and the line.
+const SEPARATOR: usize = 16;
+/// The longest line break in bytes: `\r` and `\n`, both escaped, the indentation, which may end with
+/// an escaped tab, and the number of the line.
+const BREAK: usize = 3 * (BACKSLASHES + 1) + INDENT + NUMBER + SEPARATOR + BACKSLASHES + 5;
 
 /// The spellings of a text in base64, in both alphabets. The text may begin at any of three offsets
 /// in a group of three bytes, and each offset gives another spelling. Characters that depend also
@@ -47,20 +51,22 @@ fn in_alphabet(bytes: &[u8], last: &[u8; 2]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Finds a spelling that is divided by line breaks.
+/// Finds a spelling that is divided by line breaks. Its lines may be indented, and numbered.
 pub(super) struct BrokenSpelling {
     digits: Vec<u8>,
+    /// What replaces each digit.
+    pub mask: u8,
     /// The first and the second piece of the spelling. A line break divides at most one of them,
     /// because both together are not longer than the shortest line.
     pieces: [Finder<'static>; 2],
 }
 
 impl BrokenSpelling {
-    pub fn new(digits: Vec<u8>) -> BrokenSpelling {
+    pub fn new(digits: Vec<u8>, mask: u8) -> BrokenSpelling {
         let len = (digits.len() / 2).min(LINE / 2);
         let pieces = [&digits[..len], &digits[len..2 * len]];
         let pieces = pieces.map(|piece| Finder::new(piece).into_owned());
-        BrokenSpelling { digits, pieces }
+        BrokenSpelling { digits, mask, pieces }
     }
 
     /// The most bytes that the spelling takes with its line breaks.
@@ -139,8 +145,8 @@ fn span(start: usize, end: usize) -> Span {
     Span { start: start as u64, end: end as u64 }
 }
 
-/// The length of the line break at the beginning of these bytes, with the indentation of the next
-/// line; 0 if there is none.
+/// The length of the line break at the beginning of these bytes, with the indentation and the number
+/// of the next line; 0 if there is none.
 fn break_at(bytes: &[u8]) -> usize {
     let len = match bytes {
         [b'\n', ..] => 1,
@@ -157,7 +163,36 @@ fn break_at(bytes: &[u8]) -> usize {
     if len == 0 {
         return 0;
     }
-    len + indent_at(&bytes[len..])
+    let len = len + indent_at(&bytes[len..]);
+    len + number_at(&bytes[len..])
+}
+
+/// The length of the number of a line at the beginning of these bytes, with what separates it from
+/// the line, such as `:`, `|`, a tab or an arrow; 0 if there is none.
+fn number_at(bytes: &[u8]) -> usize {
+    let digits = bytes.iter().take(NUMBER).take_while(|byte| byte.is_ascii_digit()).count();
+    let rest = &bytes[digits..];
+    let mut len = 0;
+    while digits > 0 && len < SEPARATOR {
+        len += match rest[len..] {
+            [b' ' | b'\t' | b':' | b'|' | b')' | b'.', ..] => 1,
+            [0xe2, 0x86, 0x92, ..] => 3,
+            [b'\\', ..] => match (escaped_at(&rest[len..], b't'), arrow_at(&rest[len..])) {
+                (0, 0) => break,
+                (tab, arrow) => tab + arrow,
+            },
+            _ => break,
+        };
+    }
+    if len == 0 { 0 } else { digits + len }
+}
+
+/// The length of an escaped arrow (`\u2192`) at the beginning of these bytes; 0 if there is none.
+fn arrow_at(bytes: &[u8]) -> usize {
+    match escaped_at(bytes, b'u') {
+        len if len > 0 && bytes[len..].starts_with(b"2192") => len + 4,
+        _ => 0,
+    }
 }
 
 /// The length of the spaces and tabs at the beginning of these bytes. Tabs may be escaped.
@@ -181,8 +216,8 @@ fn escaped_at(bytes: &[u8], letter: u8) -> usize {
     if is_letter { slashes + 1 } else { 0 }
 }
 
-/// The length of the line break at the end of these bytes, with the indentation of the next line; 0
-/// if there is none.
+/// The length of the line break at the end of these bytes, with the indentation and the number of
+/// the next line; 0 if there is none.
 fn break_before(bytes: &[u8]) -> usize {
     let from = bytes.len().saturating_sub(BREAK);
     (from..bytes.len())
@@ -203,6 +238,12 @@ mod tests {
             ("\\r\\n\tA", 5),
             ("\\\\r\\\\nA", 6),
             ("\\n\\t\\tA", 6),
+            ("\n  12\tA", 6),
+            ("\n 7: A", 5),
+            ("\n12 | A", 6),
+            ("\\n    12\u{2192}A", 11),
+            ("\\\\n12\\\\u2192A", 12),
+            ("\n12A", 1),
             ("\\rA", 0),
             ("\\tA", 0),
             ("  A", 0),

@@ -12,8 +12,8 @@ use crate::source::{Spliced, failure_of, if_read};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// The hint for a restore that needs a damaged or missing part.
-const PARTIAL: &str =
-    "`--partial` restores what can be; `epitome archive verify` lists what is damaged";
+const PARTIAL: &str = "`epitome restore SESSION --partial` restores what can be; `epitome \
+     archive verify` lists what is damaged";
 
 /// What a restore does if it needs a damaged or missing part of the archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +68,7 @@ fn restored_from(
     }
     let done = done.map_err(|err| match (err.kind(), err.hint()) {
         // Bytes that were forgotten are no damage: their error has a hint of its own.
-        (ErrorKind::Archive, Some(hint)) if hint.starts_with("`--partial`") => err,
+        (ErrorKind::Archive, Some(hint)) if hint.contains("--partial`") => err,
         (ErrorKind::Archive, _) => err.with_hint(PARTIAL),
         _ => err,
     })?;

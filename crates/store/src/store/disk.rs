@@ -113,6 +113,17 @@ impl Write for Temp {
     }
 }
 
+/// Removes a file, so that it does not come back after a power cut.
+///
+/// # Errors
+///
+/// The error of the operating system.
+pub fn remove(path: &Path) -> io::Result<()> {
+    step(DiskStep::Name)?;
+    fs::remove_file(path)?;
+    flush_folder(path.parent().unwrap_or(Path::new("/")))
+}
+
 /// A temporary file that a killed process left.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Leftover {

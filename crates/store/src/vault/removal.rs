@@ -15,6 +15,7 @@ use crate::archive::pack::Pack;
 use crate::archive::pack_name;
 use crate::compressed;
 use crate::forgotten::ForgottenText;
+use crate::source::FileSource;
 use crate::store::disk::GcMode;
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Source;
@@ -115,20 +116,31 @@ impl Vault {
         for file in self.files().filter(|file| file.path.extension().is_some_and(|it| it == "zst"))
         {
             for version in self.versions(file).filter(|version| !version.is_deleted()) {
-                let stored = self.open_version(file, version.number)?;
-                if !compressed::is_compressed(&stored)? {
-                    continue;
-                }
-                let plain = match compressed::open(&stored, compressed::LIMIT) {
-                    Err(err) if err.kind() == ErrorKind::Unreadable => continue,
-                    opened => opened?.0,
-                };
+                let Some(plain) = self.open_decompressed(file, version.number)? else { continue };
                 if text.is_in(&plain.read(0..plain.len())) {
                     found.entry(file.clone()).or_default().insert(version.number);
                 }
             }
         }
         Ok(found)
+    }
+
+    /// The decompressed content of a version of a compressed file. `None` if the version is not
+    /// compressed, or is damaged as a compressed file.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if the version cannot be read; `Disk` if it cannot be decompressed to a temporary
+    /// file.
+    pub fn open_decompressed(&self, file: &FileKey, number: u64) -> Result<Option<FileSource>> {
+        let stored = self.open_version(file, number)?;
+        if !compressed::is_compressed(&stored)? {
+            return Ok(None);
+        }
+        match compressed::open(&stored, compressed::LIMIT) {
+            Err(err) if err.kind() == ErrorKind::Unreadable => Ok(None),
+            opened => Ok(Some(opened?.0)),
+        }
     }
 
     /// Returns an error if a text is in the vault's own records, where it cannot be masked: names

@@ -226,7 +226,11 @@ impl<'a> Many<'a> {
             None => Ok(()),
             Some(worst) => {
                 let what = format!("{} could not be {done}", count(self.left, "session"));
-                Err(Failure::new(worst.status, worst.kind, what))
+                let failure = Failure::new(worst.status, worst.kind, what);
+                // Other sessions may have been changed.
+                let hints = worst.hints.iter();
+                let hints = hints.map(|hint| hint.trim_end_matches("; nothing was changed"));
+                Err(hints.fold(failure, Failure::hint))
             }
         }
     }

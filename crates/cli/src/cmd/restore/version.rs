@@ -12,12 +12,12 @@ use jiff::{SpanRelativeTo, Timestamp};
 
 use super::Args;
 use crate::app::App;
-use crate::cmd::history::kept_file;
+use crate::cmd::history::{kept_file, not_kept};
 use crate::cmd::keep::warn_of_damage;
 use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result};
 use crate::report::Lines;
-use crate::text::{self, BOLD, DIM, short_hash};
+use crate::text::{self, BOLD, DIM, count, short_hash};
 
 pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
     let mut vault = app.config.vault()?;
@@ -35,7 +35,17 @@ pub fn run(app: &App, args: &Args, session: &OsStr, at: &str) -> Result<()> {
             // If the version cannot be restored, this fails before the user is asked.
             let plan = restore.plan(&app.config, &vault)?;
             let name = text::path(&plan.path);
-            let question = format!("Version {number} of {name} replaces what is there now. Go on?");
+            let deleted = plan.parts.iter().filter(|part| part.deleted).count() as u64;
+            let more = match deleted {
+                0 => String::new(),
+                _ => format!(
+                    ", and {} that did not exist then {} kept and deleted",
+                    count(deleted, "file"),
+                    if deleted == 1 { "is" } else { "are" },
+                ),
+            };
+            let question =
+                format!("Version {number} of {name} replaces what is there now{more}. Go on?");
             if plan.path.exists() {
                 ask_to_continue(app, args.yes, &question)?;
             }
@@ -79,8 +89,13 @@ fn version_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<(Fil
     if let Ok(number) = at.parse() {
         return match file_with_version(&app.config, vault, file, number) {
             Some(file) => Ok((file, number)),
-            None => Err(Failure::usage(format!("no version {number} of this session was kept"))
-                .hint("`epitome history SESSION` lists the versions")),
+            None => {
+                let what = format!("no version {number} of this session was kept");
+                Err(not_kept(
+                    vault,
+                    Failure::usage(what).hint("`epitome history SESSION` lists the versions"),
+                ))
+            }
         };
     }
     let Some(time) = time(app.config.now(), at) else {
@@ -91,8 +106,10 @@ fn version_at(app: &App, vault: &Vault, file: &FileKey, at: &str) -> Result<(Fil
     let seen = versions.into_iter().rev().find(|(_, version)| version.seen <= time);
     match seen {
         Some((file, version)) => Ok((file, version.number)),
-        None => Err(Failure::usage(format!("no version was seen by {time}"))
-            .hint("`epitome history SESSION` lists the versions")),
+        None => {
+            let failure = Failure::usage(format!("no version was seen by {time}"));
+            Err(not_kept(vault, failure.hint("`epitome history SESSION` lists the versions")))
+        }
     }
 }
 
@@ -134,11 +151,13 @@ fn render(report: &RestoredVersion) -> String {
     }
     for part in &report.parts {
         let name = part.path.file_stem().unwrap_or_default().to_string_lossy();
-        let mut what = format!("{}  version {}", text::field(&name), part.version);
-        if let Some(replaced) = part.replaced {
-            what.push_str(&format!(", before kept as version {replaced}"));
+        let name = text::field(&name);
+        let before = part.replaced.map(|number| format!(", before kept as version {number}"));
+        let before = before.unwrap_or_default();
+        match part.deleted {
+            true => lines.add("deleted", format!("{name}  did not exist then{before}")),
+            false => lines.add("with", format!("{name}  version {}{before}", part.version)),
         }
-        lines.add("with", what);
     }
     text.push_str(&lines.render());
     text

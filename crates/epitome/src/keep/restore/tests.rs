@@ -160,7 +160,8 @@ impl Interrupted {
         for ((path, before), first) in self.paths.iter().zip(before).zip(&self.first) {
             let file = vault.files().find(|file| file.path == *path).expect("a file").clone();
             let file = FileKey { machine: String::new(), ..file };
-            files.push(IntendedFile { file, before: digest(before), after: digest(first) });
+            let (before, after) = (digest(before), digest(first));
+            files.push(IntendedFile { file, before, after, is_deleted: false });
         }
         let records = RestoreRecords::lock(&self.config).expect("a lock");
         records.add(&Intention::new(&self.file, 1, files)).expect("a record");
@@ -223,8 +224,12 @@ fn scan(config: &Config) -> Vec<Error> {
 fn restore_with(fault: impl Fn() -> std::io::Result<()> + Copy + Send + 'static) -> usize {
     let session = Interrupted::new();
     let mut partly = 0;
+    // A sub-agent that did not exist in the first version.
+    let later = session.paths[1].with_file_name("agent-c.jsonl");
     for step in (0..).step_by(23) {
         let before = session.change(step % 2 == 0);
+        fs::write(&later, &session.first[1]).expect("written");
+        scan(&session.config);
         let is_met = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let met = is_met.clone();
         std::thread::scope(|scope| {
@@ -249,9 +254,11 @@ fn restore_with(fault: impl Fn() -> std::io::Result<()> + Copy + Send + 'static)
                 .ok();
         });
         let now = session.now();
-        partly += usize::from(now != before && now != session.first);
+        let is_deleted = !later.exists();
+        partly += usize::from(now != before && (now != session.first || !is_deleted));
         assert_eq!(scan(&session.config).len(), 0, "step {step}");
         session.check(&before, step);
+        assert_eq!(later.exists(), session.now() == before, "step {step}");
         if !is_met.load(std::sync::atomic::Ordering::Relaxed) {
             break;
         }
@@ -259,6 +266,95 @@ fn restore_with(fault: impl Fn() -> std::io::Result<()> + Copy + Send + 'static)
     assert_eq!(session.now(), session.first);
     assert_eq!(session.records(), 0);
     partly
+}
+
+/// The names of the files that a restore deletes, each with the version that has its content.
+fn deleted(report: &RestoredVersion) -> Vec<(String, Option<u64>)> {
+    let deleted = report.parts.iter().filter(|part| part.deleted);
+    let name = |part: &RestoredVersion| part.path.file_stem().map(|it| it.to_string_lossy().into());
+    deleted.map(|part| (name(part).unwrap_or_default(), part.replaced)).collect()
+}
+
+#[test]
+fn a_sub_agent_that_did_not_exist_when_a_version_was_seen_is_kept_and_deleted() {
+    let session = Interrupted::new();
+    let before = session.change(false);
+    let [later, never_kept] =
+        ["agent-c.jsonl", "agent-d.jsonl"].map(|name| session.paths[1].with_file_name(name));
+    fs::write(&later, &session.first[1]).expect("written");
+    scan(&session.config);
+    fs::write(&never_kept, &session.first[1]).expect("written");
+    let vault = session.config.vault().expect("a vault");
+    let restore = RestoreVersion { file: &session.file, number: 1, force: false };
+    let planned = restore.plan(&session.config, &vault).expect("a plan");
+    let [c, d] = ["agent-c", "agent-d"].map(str::to_owned);
+    assert_eq!(deleted(&planned), [(c.clone(), None), (d.clone(), None)]);
+    assert!(later.exists() && never_kept.exists());
+
+    let done = session.restore().expect("restored");
+    assert_eq!(deleted(&done), [(c, Some(1)), (d, Some(1))]);
+    assert_eq!(session.now(), session.first);
+    assert!(!later.exists() && !never_kept.exists());
+    // Nothing is lost: the version from before the restore has them.
+    let number = done.replaced.expect("a version");
+    let mut vault = session.config.vault().expect("a vault");
+    let restore = RestoreVersion { file: &session.file, number, force: false };
+    restore.run(&session.config, &mut vault).expect("restored");
+    assert_eq!(session.now(), before);
+    for path in [&later, &never_kept] {
+        assert_eq!(fs::read(path).expect("a file"), session.first[1]);
+    }
+}
+
+#[test]
+fn a_sub_agent_that_was_deleted_when_a_version_was_seen_is_deleted_again() {
+    for is_made_before_the_next_version in [false, true] {
+        let session = Interrupted::new();
+        let [own, _, last] = &session.paths;
+        let without = session.change(true);
+        let make_again = || {
+            fs::write(last, &session.first[2]).expect("written");
+            scan(&session.config);
+        };
+        if is_made_before_the_next_version {
+            make_again();
+        }
+        fs::write(own, &session.first[0]).expect("written");
+        scan(&session.config);
+        make_again();
+        let mut vault = session.config.vault().expect("a vault");
+        let restore = RestoreVersion { file: &session.file, number: 2, force: false };
+        let done = restore.run(&session.config, &mut vault).expect("restored");
+        if is_made_before_the_next_version {
+            assert_eq!(deleted(&done), []);
+            assert_eq!(session.now()[..2], without[..2]);
+            assert_eq!(session.now()[2], session.first[2]);
+        } else {
+            assert_eq!(deleted(&done), [("agent-b".to_owned(), Some(3))]);
+            assert_eq!(session.now(), without);
+            assert!(!last.exists());
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_part_of_its_session_is_not_deleted() {
+    let session = Interrupted::new();
+    let settings = session.config.agents.home.join(".claude/settings.json");
+    fs::write(&settings, "{}").expect("written");
+    let mut vault = session.config.vault().expect("a vault");
+    let file = FileKey {
+        part: Some("settings".to_owned()),
+        path: settings.clone(),
+        ..session.file.clone()
+    };
+    let mut batch = vault.begin(session.config.now());
+    batch.put_file(&file, &settings).expect("put");
+    batch.commit().expect("kept");
+    session.change(false);
+    let done = session.restore().expect("restored");
+    assert_eq!(deleted(&done), []);
+    assert_eq!(fs::read_to_string(&settings).expect("a file"), "{}");
 }
 
 #[test]
@@ -281,9 +377,13 @@ fn an_interrupted_restore_is_completed_before_the_session_is_restored_again() {
     let store = crate::store::Store::new(&session.config.home);
     let lock = store.lock_file(&session.paths[1]).expect("a lock");
     let err = session.restore().expect_err("locked");
-    let what = "a restore of this session was interrupted, and cannot be completed";
+    let what = "a restore of this session to version 1 was interrupted, and cannot be completed";
     let what = format!("{what}: {}", session.paths[0].display());
     assert_eq!((err.kind(), err.to_string()), (ErrorKind::Locked, what));
+    // The error names both files that are not restored, and not only the one that is locked.
+    let causes: Vec<String> = crate::error::causes(&err).map(ToString::to_string).collect();
+    let [_, one, other] = session.paths.each_ref().map(|path| path.display());
+    assert_eq!(causes[0], format!("these files are not restored yet: {one}, {other}"));
     assert_eq!((session.records(), scan(&session.config).len()), (1, 1));
     drop(lock);
     assert!(session.restore().expect("restored").unchanged);
@@ -298,6 +398,39 @@ fn an_interrupted_restore_is_completed_in_a_home_that_was_moved() {
     let session = session.move_home();
     assert_eq!(scan(&session.config).iter().map(Error::to_string).collect::<Vec<_>>(), [""; 0]);
     assert_eq!((session.records(), session.now()), (0, session.first.clone()));
+}
+
+#[test]
+fn a_scan_names_the_restore_that_it_completed() {
+    let session = Interrupted::new();
+    let before = session.change(false);
+    session.begin(&before);
+    let scan = || {
+        let mut keeper = super::super::Keeper::open(&session.config).expect("a vault");
+        keeper.scan().expect("a scan").completed
+    };
+    let file = super::super::KeptFile::from(&session.file);
+    assert_eq!(scan(), [InterruptedRestore { file, version: 1 }]);
+    assert_eq!(scan(), []);
+}
+
+#[test]
+fn an_interrupted_restore_is_not_completed_by_a_restore_of_another_session() {
+    let session = Interrupted::new();
+    let before = session.change(false);
+    session.begin(&before);
+    let part = session.now();
+    let other = session.paths[0].with_file_name("0000.jsonl");
+    fs::write(&other, &session.first[0]).expect("written");
+    let vault = || session.config.vault().expect("a vault");
+    let mut batch_vault = vault();
+    let file = FileKey { session: "0000".to_owned(), path: other, ..session.file.clone() };
+    let mut batch = batch_vault.begin(session.config.now());
+    batch.put_file(&file, &file.path).expect("put");
+    batch.commit().expect("kept");
+    let restore = RestoreVersion { file: &file, number: 1, force: false };
+    restore.run(&session.config, &mut vault()).ok();
+    assert_eq!((session.records(), session.now()), (1, part));
 }
 
 #[test]
@@ -332,12 +465,64 @@ fn a_file_that_was_changed_since_a_restore_was_interrupted_is_named() {
 }
 
 #[test]
-fn a_forgotten_session_has_no_interrupted_restore() {
+fn all_files_that_were_changed_since_a_restore_was_interrupted_are_named() {
     let session = Interrupted::new();
     let before = session.change(false);
     session.begin(&before);
-    let found = crate::forget::ForgetSession::find(&session.config, ID, None).expect("a listing");
+    let [_, one, other] = &session.paths;
+    fs::write(one, "{}\n").expect("written");
+    fs::write(other, "{}\n").expect("written");
+    let errors = scan(&session.config);
+    let [err] = &errors[..] else { panic!("{errors:?}") };
+    let sentence = crate::error::sentence(err);
+    let changed = format!("stay: {}, {}", one.display(), other.display());
+    assert!(sentence.ends_with(&changed), "{sentence}");
+}
+
+fn forget_session(config: &Config) -> Result<crate::forget::ForgetReport> {
+    let found = crate::forget::ForgetSession::find(config, ID, None).expect("a listing");
     let crate::forget::SessionChoice::One(found) = found else { panic!("one session") };
-    found.run(&session.config).expect("forgotten");
-    assert_eq!((session.records(), scan(&session.config).len()), (0, 0));
+    let planned = found.plan(config).expect("a plan");
+    let done = found.run(config)?;
+    assert_eq!(planned.completed, done.completed);
+    Ok(done)
+}
+
+#[test]
+fn an_interrupted_restore_is_completed_before_its_session_is_forgotten() {
+    let session = Interrupted::new();
+    let before = session.change(false);
+    session.begin(&before);
+    // What a killed process leaves while it writes the session.
+    let left = session.paths[0].with_file_name(".epitome-Ab12.tmp");
+    fs::write(&left, &session.first[0]).expect("written");
+    let report = forget_session(&session.config).expect("forgotten");
+    let file = super::super::KeptFile::from(&session.file);
+    assert_eq!(report.completed, [InterruptedRestore { file, version: 1 }]);
+    assert!(!left.exists());
+    let files = report.places.iter().filter(|it| it.kind == crate::forget::PlaceKind::File);
+    let names: Vec<&str> = files.map(|it| &*it.name).collect();
+    assert_eq!(names, [left.to_string_lossy()]);
+    assert_eq!((session.records(), session.now()), (0, session.first.clone()));
+    assert_eq!(scan(&session.config).len(), 0);
+    assert_eq!(session.config.vault().expect("a vault").files().count(), 0);
+}
+
+#[test]
+fn a_session_is_not_forgotten_while_its_interrupted_restore_cannot_be_completed() {
+    let session = Interrupted::new();
+    let before = session.change(false);
+    session.begin(&before);
+    let part = session.now();
+    let store = crate::store::Store::new(&session.config.home);
+    let lock = store.lock_file(&session.paths[1]).expect("a lock");
+    let err = forget_session(&session.config).expect_err("locked");
+    assert_eq!(err.kind(), ErrorKind::Locked);
+    let hint = "wait until the other epitome is done; nothing was forgotten: run the same again";
+    assert_eq!(err.hint(), Some(hint));
+    assert_eq!((session.records(), session.now()), (1, part));
+    assert!(session.config.vault().expect("a vault").files().count() > 0);
+    drop(lock);
+    forget_session(&session.config).expect("forgotten");
+    assert_eq!((session.records(), session.now()), (0, session.first.clone()));
 }
