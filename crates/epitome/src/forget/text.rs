@@ -134,7 +134,8 @@ impl ForgetText {
         home::prove(config, own, |_, bytes| self.text.is_in(bytes))
     }
 
-    /// The temporary files of killed processes, next to these files of sessions, that have the text,
+    /// The temporary files of killed processes, next to these files of sessions, that have the
+    /// text,
     /// and how often each has it.
     fn leftovers_with(&self, own: &[PathBuf]) -> Result<Vec<(PathBuf, u64)>> {
         let mut found = Vec::new();

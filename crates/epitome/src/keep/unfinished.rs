@@ -37,7 +37,8 @@ pub(super) struct IntendedFile {
     pub file: FileKey,
     /// The digest of the content before the restore; `None` if there was no file.
     pub before: Option<Digest>,
-    /// The content that is restored; `None` if the file is deleted, or if an older epitome wrote the
+    /// The content that is restored; `None` if the file is deleted, or if an older epitome
+    /// wrote the
     /// record. The version may have another content later, if a text in it is forgotten.
     #[serde(default)]
     pub after: Option<Digest>,

@@ -194,12 +194,12 @@ fn codes(bytes: &[u8], at: usize) -> Vec<Code> {
 fn code(bytes: &[u8], at: usize) -> Option<Code> {
     if bytes[at] == b'&' {
         let (char, len) = html::reference(&bytes[at..])?;
-        return shown(bytes, char, at + len);
+        return code_of(bytes, char, at + len);
     }
     let len = match bytes[at] {
         0..=0x7f => 1,
-        0..=0xdf => 2,
-        0..=0xef => 3,
+        0x80..=0xdf => 2,
+        0xe0..=0xef => 3,
         _ => 4,
     };
     let char = std::str::from_utf8(bytes.get(at..at + len)?).ok()?.chars().next()?;
@@ -209,19 +209,19 @@ fn code(bytes: &[u8], at: usize) -> Option<Code> {
             let char = char::from_u32(u32::from(char) - 0xfee0);
             Some(Code { end: at + len, char })
         }
-        _ => shown(bytes, char, at + len).filter(|code| code.char.is_none()),
+        _ => code_of(bytes, char, at + len).filter(|code| code.char.is_none()),
     }
 }
 
 /// The escape at `at`, at a level of JSON inside of JSON.
 fn escape(bytes: &[u8], at: usize, level: u32) -> Option<Code> {
     let (char, end) = escape::char_at(bytes, at, level)?;
-    shown(bytes, char, end)
+    code_of(bytes, char, end)
 }
 
 /// The code that means `char` and ends at `end`. Of an escape character, the command to the
 /// terminal that it begins is a part.
-fn shown(bytes: &[u8], char: char, end: usize) -> Option<Code> {
+fn code_of(bytes: &[u8], char: char, end: usize) -> Option<Code> {
     match char {
         '\u{1b}' => Some(Code { end: end + unseen::command(&bytes[end..]), char: None }),
         '\u{9b}' => {
