@@ -1,6 +1,7 @@
 //! A model that a provider runs. The only module of this crate that uses the network.
 
 mod answer;
+mod key_filter;
 
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Url, tls};
 
+use self::key_filter::KeyFilter;
 use crate::catalogue::{Catalogue, ListedModel, THOUGHT};
 use crate::failure::Failure;
 use crate::key::Key;
@@ -238,8 +240,8 @@ impl Client {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Receives a streamed response: passes its pieces to `sink`, and returns the body that the
-    /// service would have sent without streaming.
+    /// Receives a streamed response: passes its pieces to `sink`, without the key, and returns the
+    /// body that the service would have sent without streaming.
     async fn receive(
         &self,
         response: &mut reqwest::Response,
@@ -247,15 +249,20 @@ impl Client {
     ) -> Result<String, Failure> {
         let key = self.setup.key.as_ref();
         let mut stream = Stream::new(self.api, self.endpoint.framing);
+        let mut filter = KeyFilter::new(key);
         let mut length = 0;
         while let Some(chunk) = self.in_time(response.chunk()).await? {
             length += chunk.len();
             if length > LONGEST {
                 return Err(endless());
             }
-            stream.push(&chunk, &mut *sink).map_err(|it| answer::bad(it, key))?;
+            let mut on = |delta: Delta<'_>| filter.push(delta, &mut *sink);
+            stream.push(&chunk, &mut on).map_err(|it| answer::bad(it, key))?;
         }
-        stream.finish(sink).map_err(|it| answer::bad(it, key))
+        let mut on = |delta: Delta<'_>| filter.push(delta, &mut *sink);
+        let body = stream.finish(&mut on).map_err(|it| answer::bad(it, key))?;
+        filter.finish(sink);
+        Ok(body)
     }
 
     /// The output limit to request. For a model that reasons, this is `max_tokens` and [`THOUGHT`]

@@ -17,7 +17,7 @@ use std::fmt;
 pub struct Key(String);
 
 /// Every part of a key with at least this many characters is removed from texts.
-const SHOWN: usize = 8;
+pub(crate) const SHOWN: usize = 8;
 /// Services show the first or the last characters of a key, with stars or dots in place of the
 /// rest. These characters are removed if they are at least this many and not part of a word.
 const END: usize = 4;
@@ -101,7 +101,15 @@ impl Key {
     /// Replaces the whole key in a text by `[key]`, unless it has less than eight characters. Parts
     /// of the key stay in the text.
     pub fn hide_whole(&self, text: String) -> String {
-        if self.0.len() < SHOWN { text } else { text.replace(&self.0, "[key]") }
+        match self.secret() {
+            Some(key) => text.replace(key, "[key]"),
+            None => text,
+        }
+    }
+
+    /// The key; `None` if it has less than eight characters and is therefore no secret.
+    pub(crate) fn secret(&self) -> Option<&str> {
+        (self.0.len() >= SHOWN).then_some(&*self.0)
     }
 
     /// The key itself: for the request that it is sent with, and for the platform's keyring.

@@ -214,6 +214,21 @@ fn a_service_that_echoes_the_key_does_not_make_it_known() {
     }
 }
 
+/// The service splits the key over several events.
+#[test]
+fn a_key_in_a_streamed_response_is_not_shown() {
+    for model in MODELS {
+        let server = server([Answer::Says(Step::text(format!("It is {KEY}, and {KEY}. Äs")))]);
+        let (response, seen) = sent(&client(model, &server, Duration::from_secs(20)), true);
+        let response = response.unwrap_or_else(|err| panic!("{model}: {err}"));
+        assert_eq!(response.text(), "It is [key], and [key]. Äs", "{model}");
+        let pieces = KEY.as_bytes().windows(8).map(|piece| String::from_utf8_lossy(piece));
+        let shown: Vec<_> = pieces.filter(|piece| seen.contains(&**piece)).collect();
+        assert_eq!(shown, Vec::<&str>::new(), "{model}: {seen}");
+        assert!(seen.starts_with("It is ") && seen.ends_with("[key]. Äs"), "{model}: {seen}");
+    }
+}
+
 #[test]
 fn a_question_that_was_read_in_part_only_has_no_answer() {
     let short = r#"{"choices":[{"message":{"content":"A summary."},"finish_reason":"stop"}],

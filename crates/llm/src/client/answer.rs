@@ -44,7 +44,7 @@ pub(super) fn checked(mut response: Response, sent: u64, key: Option<&Key>) -> A
 /// The failure for a response with a success status whose body is not a valid response.
 pub(super) fn bad(bad: BadResponse, key: Option<&Key>) -> Failure {
     match bad {
-        BadResponse::Cut(why) => Failure::Half(why),
+        BadResponse::Cut(why) => Failure::Half(plain(&why, key)),
         BadResponse::Unreadable(why) => Failure::BadAnswer(plain(&why, key)),
         BadResponse::Error(json) => failed(&json, key),
     }
@@ -279,6 +279,28 @@ mod tests {
         ] {
             assert!(failed(error).starts_with(expect), "{error}: {}", failed(error));
         }
+    }
+
+    #[test]
+    fn an_event_that_is_cut_off_is_reported_without_the_key() {
+        let key = Key::new("sk-live-0123456789abcdef").expect("a key");
+        let api = epitome_api::find_api("anthropic").expect("an API");
+        let kind = "sk-live-0123456789abcdef".repeat(20);
+        let start = r#"{"type":"message_start","message":{"content":[]}}"#;
+        let block = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text"}}"#;
+        let delta = format!(
+            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"{kind}{}"}}}}"#,
+            "x".repeat(MESSAGE_CHARS)
+        );
+        // The last event has no end, and its delta has an unknown type.
+        let body = format!("data: {start}\n\ndata: {block}\n\ndata: {delta}");
+        let mut stream = epitome_api::Stream::new(api, api.endpoint.framing);
+        stream.push(body.as_bytes(), &mut |_| ()).expect("whole events");
+        let failure = stream.finish(&mut |_| ()).map_err(|err| bad(err, Some(&key)));
+        let Err(Failure::Half(why)) = failure else { panic!("{failure:?}") };
+        let begin = format!("a delta of the unknown type `{}x", "[key]".repeat(20));
+        assert!(why.starts_with(&begin), "{why}");
+        assert_eq!(why.chars().count(), MESSAGE_CHARS + 1, "{why}");
     }
 
     #[test]
