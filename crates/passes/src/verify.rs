@@ -26,7 +26,8 @@ pub struct Side<'a> {
 /// contexts are verified by the same function, for every kind of change.
 ///
 /// - Entries without an edit are as before. If records are edited in place, only the length of the
-///   records without an edit is compared, because their bytes are copied.
+///   records without an edit is compared, because their bytes are copied. An entry without an edit
+///   in an edited record is compared as an edited entry is.
 /// - In an edited entry, messages, content of an unknown kind, and the calls, results and images
 ///   without an edit are unchanged. Reasoning and repeated results are unchanged or removed. Calls
 ///   and results are the same ones in the same order. No block has more tokens than before.
@@ -342,30 +343,49 @@ fn in_place(
     if !are_those_that_were(before.transcript, after.transcript) {
         return None;
     }
+    let items = &before.transcript.items;
     let edited = edited(plan);
+    let spans: HashSet<Span> = edited.iter().map(|&item| items[item].record().span).collect();
+    // Several items may be read from one record, and some of them may have no edit.
+    let in_edited_records: Vec<usize> =
+        (0..items.len()).filter(|&item| spans.contains(&items[item].record().span)).collect();
+    let mut seen = HashSet::new();
+    let is_first = |&item: &usize| seen.insert(items[item].record().span);
+    let edited_records: Vec<usize> = edited.into_iter().filter(is_first).collect();
     let mut violations =
-        on_all_cores(edited.clone(), |item| edited_item(sides, item, records)).concat();
-    violations.extend(unedited(before.transcript, after.transcript, &edited));
-    violations.extend(accounting(before, after, &edited, invariants));
+        on_all_cores(edited_records.clone(), |item| edited_record(sides, item, records)).concat();
+    violations.extend(on_all_cores(in_edited_records, |item| same_item(sides, item)).concat());
+    violations.extend(unedited(before.transcript, after.transcript, &spans));
+    violations.extend(accounting(before, after, edited_records, invariants));
     Some(violations)
 }
 
-/// The violations of one edited record.
-fn edited_item(sides: &Sides<'_>, item: usize, records: Records) -> Vec<Violation> {
+/// The violations of one edited record, without those of the items that are read from it.
+fn edited_record(sides: &Sides<'_>, item: usize, records: Records) -> Vec<Violation> {
     let Sides { before, after, .. } = sides;
-    let old = &before.transcript.items[item];
-    let new = &after.transcript.items[item];
+    let old = before.transcript.items[item].record();
+    let new = after.transcript.items[item].record();
+    let violation =
+        |invariant, what: &str| Violation { invariant, line: old.line, what: what.into() };
+    let mut violations = Vec::new();
+    if serde_valid(after.source, new.span).is_err() {
+        violations.push(violation(Invariant::Shape, "the record is no JSON any more"));
+    }
+    if records == Records::Shrink && new.span.len() >= old.span.len() {
+        violations.push(violation(Invariant::Growth, "the record is not smaller than it was"));
+    }
+    violations
+}
+
+/// The violations of one item that is read from an edited record. It may have no edit itself.
+fn same_item(sides: &Sides<'_>, item: usize) -> Vec<Violation> {
+    let old = &sides.before.transcript.items[item];
+    let new = &sides.after.transcript.items[item];
     let line = old.record().line;
     let mut violations = Vec::new();
     let mut violation = |invariant, what: &str| {
         violations.push(Violation { invariant, line, what: what.into() });
     };
-    if serde_valid(after.source, new.record().span).is_err() {
-        violation(Invariant::Shape, "the record is no JSON any more");
-    }
-    if records == Records::Shrink && new.record().span.len() >= old.record().span.len() {
-        violation(Invariant::Growth, "the record is not smaller than it was");
-    }
     match (old.entry(), new.entry()) {
         (None, None) => {}
         (Some(old), Some(new)) => entry(sides, item, old, new, &mut violation),
@@ -383,12 +403,12 @@ fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
         && more.into_iter().all(|item| item.entry().is_none())
 }
 
-/// Checks the values in edited records that other programs read. Returns a violation for each
-/// record in which such a value changed.
+/// Checks the values in edited records that other programs read. `records` has one item of each
+/// edited record. Returns a violation for each record in which such a value changed.
 fn accounting(
     before: Side<'_>,
     after: Side<'_>,
-    edited: &[usize],
+    records: Vec<usize>,
     invariants: &dyn Invariants,
 ) -> Vec<Violation> {
     let record = |side: Side<'_>, item: usize| {
@@ -402,11 +422,6 @@ fn accounting(
         let is = invariants.accounting(&new);
         was.len() == is.len() && was.into_iter().zip(is).all(|(was, is)| old[was] == new[is])
     };
-    // Several items may be read from one record.
-    let mut seen = HashSet::new();
-    let span = |item: usize| before.transcript.items[item].record().span;
-    let records: Vec<usize> =
-        edited.iter().copied().filter(|&item| seen.insert(span(item))).collect();
     let changed = on_all_cores(records, |item| (!same(&item)).then_some(item));
     let violation = |item: usize| Violation {
         invariant: Invariant::Accounting,
@@ -448,10 +463,8 @@ pub fn recount(plan: &Plan, after: Side<'_>, counter: &dyn Counter) -> Tokens {
 }
 
 /// Checks that records without an edit have their old length. Their bytes are not compared: they
-/// are copied from the original.
-fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Violation> {
-    // Several items may be read from one record.
-    let edited: HashSet<Span> = edited.iter().map(|&it| before.items[it].record().span).collect();
+/// are copied from the original. `edited` has the spans of the edited records.
+fn unedited(before: &Transcript, after: &Transcript, edited: &HashSet<Span>) -> Vec<Violation> {
     let pairs = before.items.iter().zip(&after.items);
     pairs
         .filter(|(old, new)| {
@@ -537,7 +550,10 @@ fn blocks(
             (_, Some(now)) if same_kind(block, now) => {
                 left = rest;
                 let has_edit = sides.edited.contains(&(item, idx));
-                if !has_edit && !same_block((sides.before, block), (sides.after, now)) {
+                if !has_edit {
+                    if same_block((sides.before, block), (sides.after, now)) {
+                        continue;
+                    }
                     violation(Invariant::Shape, "a block changed without an edit");
                 }
                 let tokens = sides.tokens.get(&(item, idx)).copied();

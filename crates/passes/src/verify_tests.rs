@@ -106,6 +106,33 @@ fn a_shorter_result_without_an_edit_beside_an_edited_one_is_found() {
     assert_eq!(found, [Violation { invariant: Invariant::Shape, line: 3, what }]);
 }
 
+/// A sample whose last entry is read from the record of the result.
+fn in_one_record(sample: Sample) -> Sample {
+    let record = sample.transcript().items[2].record();
+    sample.with(|entry| entry.record = record)
+}
+
+#[test]
+fn an_entry_without_an_edit_that_shares_an_edited_record_may_not_change() {
+    let before = in_one_record(before());
+    let value = 0..9;
+    let invariants = NoInvariants(vec![value]);
+    let found = |after: Sample| {
+        let found = spliced(&before, &in_one_record(after), &invariants);
+        found.into_iter().map(|it| (it.invariant, it.line, it.what)).collect::<Vec<_>>()
+    };
+    // What is wrong with a record is reported once.
+    let accounting = "a value that other programs read is not what it was".to_owned();
+    let accounting = (Invariant::Accounting, 3, accounting);
+    assert_eq!(found(after("Go.", STUB, "Done.")), std::slice::from_ref(&accounting));
+    let changed = (Invariant::Shape, 3, "a block changed without an edit".to_owned());
+    let words = (Invariant::Shape, 3, "words changed".to_owned());
+    assert_eq!(found(after("Go.", STUB, "Gone.")), [changed, words, accounting]);
+    let role = after("Go.", STUB, "Done.").with(|entry| entry.role = Role::User);
+    let tree = (Invariant::Tree, 3, "the entry is not the one that was there".to_owned());
+    assert!(found(role).contains(&tree));
+}
+
 #[test]
 fn a_value_that_other_programs_read_may_not_change() {
     let (before, after) = (before(), after("Go.", STUB, "Done."));
