@@ -210,6 +210,28 @@ fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     assert_eq!(lines_of(&digest), expect);
 }
 
+/// A line of a long text of the user is left out if a text of the user that is included whole, or
+/// that stays, has it as well.
+#[test]
+fn what_the_user_said_twice_is_in_a_context_once() {
+    let words = "we talked of this and that\n".repeat(400);
+    let long = format!("{words}Never touch the lock file.\nNever push.\n{words}");
+    let short = "Yes.\nNever touch the lock file.";
+    let ends = "we talked of this and that";
+    let sample = Sample::new().user(&long).reply("Yes.").user("Go on.\nNever push.");
+    let expect = ["User:", ends, "… Never touch the lock file.", "Assistant:", "Yes."];
+    assert_eq!(lines_of(&digest_of(&sample, 200)), expect);
+    let sample = Sample::new().user(short).user(&long).reply("Done.");
+    let expect = ["User:", "Yes.", "Never touch the lock file.", "User:", ends, "… Never push."];
+    assert_eq!(lines_of(&digest_of(&sample, 200)), expect);
+    // That a call failed is said even if the user has said the same before.
+    let error = "error: it broke";
+    let sample = Sample::new().user(&format!("Why?\n{error}")).call(ToolKind::Shell, "make");
+    let sample = sample.error(&format!("on the way\n{error}\nthe end of it")).reply("Done.");
+    let expect = ["User:", "Why?", error, "#1 Shell", "… error: it broke"];
+    assert_eq!(lines_of(&digest_of(&sample, 10)), expect);
+}
+
 /// The last responses that stay unchanged have at most 15 per cent of the budget.
 #[test]
 fn the_default_share_of_the_last_responses_is_fifteen_per_cent() {

@@ -358,16 +358,24 @@ fn effects(old: &[Piece], most: Tokens) -> Vec<usize> {
 }
 
 /// The lines that every digest contains. Of equal lines, only the last is included, and none if the
-/// part of the context that stays has an equal line of this kind.
+/// part of the context that stays has an equal line of this kind. A line of the user is also left
+/// out if another text of the user has it, in the part that stays or in a text that every digest
+/// contains whole.
 fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
     let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();
+    let whole = kept.iter().chain(old.iter().filter(|piece| piece.whole.is_some()));
+    let by_user = whole.filter(|piece| piece.speaker == Speaker::User);
+    let by_user: HashSet<&str> =
+        by_user.flat_map(|piece| &piece.lines).map(|line| line.text.trim()).collect();
     let mut chosen = Chosen::new();
     let may_be = old.iter().enumerate().rev();
     let may_be = may_be.filter(|(_, piece)| piece.whole.is_none() && piece.has_lines_that_stay);
     for (n, piece) in may_be {
+        let is_user = piece.speaker == Speaker::User;
         for (at, line) in piece.lines.iter().enumerate().filter(|(_, line)| line.stays) {
-            if there.insert(line.text.trim()) {
+            let text = line.text.trim();
+            if !(is_user && by_user.contains(text)) && there.insert(text) {
                 chosen.entry(n).or_default().lines.insert(at);
             }
         }
