@@ -15,7 +15,7 @@ use epitome_llm::{Catalogue, Delta, Failure, Model, Request, Retry, Stop};
 use epitome_model::{MicroDollars, TokenUsage};
 use epitome_passes::{Ask, NoReply};
 
-use crate::machine::{Action, Event, Input, Machine, OutsideChange, Retrying};
+use crate::machine::{Action, Event, Input, Machine, NoAnswer, OutsideChange, Retrying};
 use crate::permissions::{Access, Answer};
 use crate::tools::Workplace;
 
@@ -256,7 +256,9 @@ impl Agent {
                 let answer = front.permit(&called, &access)?;
                 Input::Permission(called.id, answer)
             }
-            Action::Question(called, _) if !front.is_attended() => Input::Told(called.id, None),
+            Action::Question(called, _) if !front.is_attended() => {
+                Input::Told(called.id, Err(NoAnswer::Unattended))
+            }
             // [`Front::show`] has asked the user already, when it received [`Event::Question`]. The
             // answer comes later, as an input.
             Action::Question(..) => return None,

@@ -50,7 +50,7 @@ pub mod tui;
 pub use agent::{Agent, Changes, Front};
 pub use agent_setup::AgentSetup;
 pub use dollars::parse_dollars;
-pub use machine::{Action, Cost, Event, Input, Limits, Machine, OutsideChange, TurnEnd};
+pub use machine::{Action, Cost, Event, Input, Limits, Machine, NoAnswer, OutsideChange, TurnEnd};
 pub use models::ChatModels;
 pub use options::{ChatOptions, Wait};
 pub use permissions::{Access, Answer, Permissions, Rule};

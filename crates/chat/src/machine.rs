@@ -26,7 +26,7 @@ use epitome_passes::{Ask, NoReply, Reply};
 use crate::permissions::{Access, Answer, Permissions};
 use crate::tools::Question;
 
-pub use calls::{INTERRUPTED, NOT_RUN};
+pub use calls::{INTERRUPTED, NOT_RUN, NoAnswer};
 pub use commands::OutsideChange;
 pub use event::{Cost, Event, LoadedFile, LoadedKind, Retrying, TurnEnd};
 
@@ -67,9 +67,8 @@ pub enum Input {
     Checked(Box<str>, std::result::Result<Access, String>),
     /// The user's answer to whether the call with this id may run.
     Permission(Box<str>, Answer),
-    /// The user's answer to the question that the call with this id asks. `None` if no user is
-    /// present, or if the user did not answer.
-    Told(Box<str>, Option<String>),
+    /// The user's answer to the question that the call with this id asks, or why there is none.
+    Told(Box<str>, std::result::Result<String, NoAnswer>),
     /// The context for the sub-agent that a call of `task` starts, with its system prompt; or why
     /// there is none.
     Begun(Box<str>, std::result::Result<Box<Context>, String>),

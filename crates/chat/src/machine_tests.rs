@@ -363,6 +363,24 @@ fn answers_that_were_cut_off_go_on_three_times() {
 }
 
 #[test]
+fn an_interrupted_answer_that_was_cut_off_before_is_reported_whole() {
+    let mut play = Play::new("epitome", 200_000);
+    play.user("go");
+    play.answers(response(&json!([{"type": "text", "text": "It is "}]), "max_tokens"));
+    let request = play.sent();
+    play.input(Input::Text(request, "not so".to_owned()));
+    play.input(Input::Cancel);
+    let Some(Event::Done { ended, answer, .. }) = play.shown.last() else { panic!("not done") };
+    assert_eq!((*ended, &**answer), (TurnEnd::Interrupted, "It is not so"));
+    assert_eq!(play.texts(), ["go", "It is ", GO_ON, "not so"]);
+    // The next answer does not continue this one.
+    play.user("on");
+    play.answers(says("Yes."));
+    let Some(Event::Done { answer, .. }) = play.shown.last() else { panic!("not done") };
+    assert_eq!(answer, "Yes.");
+}
+
+#[test]
 fn what_is_no_answer_ends_the_turn_with_a_reason() {
     for (failed, expect) in [
         (Ok(response(&json!([]), "end_turn")), "the model returned an empty answer"),
@@ -496,6 +514,7 @@ fn the_tool_compact_gets_its_result_behind_all_others_and_recall_gives_things_ba
             json!({"ref": "#3", "offset": 2, "limit": 1}),
             "let value_2_1 = compute(1);\n[lines 2-2 of 400]",
         ),
+        (json!({"ref": "#3", "offset": 401}), "the text has 400 lines"),
         (json!({"ref": "3", "search": "value_2_399 "}), "400: let value_2_399 = compute(399);"),
         (json!({"ref": "#2–3", "search": "#"}), "1: #2:\n404: #3:"),
         (json!({"ref": "#3", "search": "nothing"}), "no line of 400 holds `nothing`"),
@@ -552,12 +571,21 @@ fn what_the_model_said_is_recalled() {
 fn a_question_is_answered_by_the_user_or_by_the_fact_that_there_is_none() {
     let asks = json!({"question": "Which?", "choices": ["one", "two"]});
     for (arguments, answer, expect) in [
-        (asks.clone(), Some("two"), "a: two"),
-        (asks.clone(), None, "a: No user is present. Decide yourself, and say what you assumed."),
-        (json!({"question": " "}), None, "a: the question is empty"),
+        (asks.clone(), Ok("two"), "a: two"),
+        (
+            asks.clone(),
+            Err(NoAnswer::Unattended),
+            "a: No user is present. Decide yourself, and say what you assumed.",
+        ),
+        (
+            asks.clone(),
+            Err(NoAnswer::Declined),
+            "a: The user does not answer this. Decide yourself, and say what you assumed.",
+        ),
+        (json!({"question": " "}), Ok("unused"), "a: the question is empty"),
         (
             json!({"question": "?", "choices": vec!["x"; 10]}),
-            None,
+            Ok("unused"),
             "a: there are more than 9 choices",
         ),
     ] {
@@ -569,9 +597,9 @@ fn a_question_is_answered_by_the_user_or_by_the_fact_that_there_is_none() {
         if let Some(Action::Question(called, question)) = asked {
             assert_eq!((&*question.question, question.choices.len()), ("Which?", 2));
             // Only a question can be answered, and only once.
-            play.input(Input::Told("b".into(), Some("three".into())));
+            play.input(Input::Told("b".into(), Ok("three".into())));
             play.input(Input::Told(called.id.clone(), answer.map(str::to_owned)));
-            play.input(Input::Told(called.id, Some("late".into())));
+            play.input(Input::Told(called.id, Ok("late".into())));
         }
         assert_eq!(play.texts(), ["go", "a?", expect]);
         play.answers(says("done"));
@@ -636,7 +664,10 @@ fn calls_that_were_open_when_the_program_was_killed_are_closed() {
     let machine = Machine::new(context, permissions, Limits::default()).unwrap();
     let mut play = Play { machine, actions: Vec::new(), shown: Vec::new(), is_checked: true };
     play.check();
-    assert!(play.texts()[2].starts_with("a: There is no result: the program ended"));
+    // Whether the call ran, or waited for permission, is not in the log.
+    let expect = "a: There is no result: the program ended first. If the call ran, it may have had \
+                  effects.";
+    assert_eq!(play.texts()[2], expect);
     play.user("go on");
     play.answers(says("yes"));
 }
@@ -647,7 +678,7 @@ fn a_context_whose_open_calls_cannot_be_closed_replaces_nothing() {
     struct FullDisk;
     impl epitome_engine::Journal for FullDisk {
         fn append(&mut self, lines: &[u8]) -> Result<()> {
-            if String::from_utf8_lossy(lines).contains("the program ended while this ran") {
+            if String::from_utf8_lossy(lines).contains("the program ended first") {
                 return Err(Error::new(ErrorKind::Disk, "no storage space"));
             }
             Ok(())

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::machine::NoAnswer;
 use crate::permissions::Answer;
 
 /// The name of the only field of the form that shows a question of the model.
@@ -45,12 +46,13 @@ pub(super) fn form(session: &str, call: &str, question: &str, choices: &[String]
     })
 }
 
-/// The answer in a form. `None` if the user did not accept the form, if the form contains no
-/// answer, or if the request to the editor failed.
-pub(super) fn answer_from(response: Result<Value, Value>) -> Option<String> {
-    let response = response.ok()?;
+/// The answer in a form. [`NoAnswer::Declined`] if the user did not accept the form, or if the form
+/// contains no answer; [`NoAnswer::Unattended`] if the request to the editor failed.
+pub(super) fn answer_from(response: Result<Value, Value>) -> Result<String, NoAnswer> {
+    let response = response.map_err(|_| NoAnswer::Unattended)?;
     let is_answer = response["action"] == "accept";
-    response["content"][ANSWER].as_str().filter(|_| is_answer).map(str::to_owned)
+    let answer = response["content"][ANSWER].as_str().filter(|_| is_answer);
+    answer.map(str::to_owned).ok_or(NoAnswer::Declined)
 }
 
 #[cfg(test)]
@@ -80,9 +82,10 @@ mod tests {
     fn a_form_has_an_answer_only_if_the_user_accepts_it() {
         let content = json!({"answer": "1.1"});
         let accepted = json!({"action": "accept", "content": content});
-        assert_eq!(answer_from(Ok(accepted)), Some("1.1".to_owned()));
-        assert_eq!(answer_from(Ok(json!({"action": "decline", "content": content}))), None);
-        assert_eq!(answer_from(Ok(json!({"action": "accept"}))), None);
-        assert_eq!(answer_from(Err(json!({"code": -32601}))), None);
+        let declined = json!({"action": "decline", "content": content});
+        assert_eq!(answer_from(Ok(accepted)), Ok("1.1".to_owned()));
+        assert_eq!(answer_from(Ok(declined)), Err(NoAnswer::Declined));
+        assert_eq!(answer_from(Ok(json!({"action": "accept"}))), Err(NoAnswer::Declined));
+        assert_eq!(answer_from(Err(json!({"code": -32601}))), Err(NoAnswer::Unattended));
     }
 }

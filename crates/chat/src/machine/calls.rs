@@ -14,15 +14,36 @@ pub const INTERRUPTED: &str = "Interrupted by the user before it ended. It may h
 /// The result of a call that did not run because the user interrupted first.
 pub const NOT_RUN: &str = "Not run: the user interrupted.";
 
-/// The result of a call that had no result when the program ended.
-const KILLED: &str = "There is no result: the program ended while this ran. It may have had \
-                      effects.";
+/// The result of a call that had no result when the program ended. The log does not say whether the
+/// call ran, or still waited for the user's permission.
+const KILLED: &str = "There is no result: the program ended first. If the call ran, it may have \
+                      had effects.";
 
 /// The maximum number of lines of a running call's output that are shown.
 const SHOWN: usize = 40;
 
-/// The result of a question without an answer of the user.
-const NO_USER: &str = "No user is present. Decide yourself, and say what you assumed.";
+/// Why a question of the model has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// No user is present.
+    Unattended,
+    /// The user has seen the question, and does not answer it.
+    Declined,
+}
+
+impl NoAnswer {
+    /// The result of the call that asked the question.
+    fn result(self) -> &'static str {
+        match self {
+            NoAnswer::Unattended => {
+                "No user is present. Decide yourself, and say what you assumed."
+            }
+            NoAnswer::Declined => {
+                "The user does not answer this. Decide yourself, and say what you assumed."
+            }
+        }
+    }
+}
 
 /// A call of the last answer.
 pub(super) struct OpenCall {
@@ -161,11 +182,15 @@ impl Machine {
 
     /// Gives the user's answer as the result of the call that asked. Without an answer, the call
     /// fails.
-    pub(super) fn user_answered(&mut self, id: &str, answer: Option<String>) -> Result<()> {
+    pub(super) fn user_answered(
+        &mut self,
+        id: &str,
+        answer: std::result::Result<String, NoAnswer>,
+    ) -> Result<()> {
         if self.find(id, CallState::Question).is_none() {
             return Ok(());
         }
-        self.ended(id, answer.ok_or_else(|| NO_USER.to_owned()))
+        self.ended(id, answer.map_err(|why| why.result().to_owned()))
     }
 
     pub(super) fn answered(&mut self, id: &str, answer: Answer) -> Result<()> {

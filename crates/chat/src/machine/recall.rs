@@ -1,6 +1,7 @@
 //! The tool `recall`: returns text from the log that is not sent any more.
 
 use epitome_engine::RecallResult;
+use epitome_model::plural;
 use epitome_passes::{Name, response_name};
 use serde::Deserialize;
 
@@ -36,7 +37,7 @@ impl Machine {
         match (reference, search) {
             (Some(name), _) => {
                 let recalled = self.find_removed(name.trim())?;
-                Ok(excerpt(&recalled, &arguments))
+                excerpt(&recalled, &arguments)
             }
             (None, Some(search)) => self.search(search),
             (None, None) => {
@@ -82,8 +83,8 @@ impl Machine {
 ///
 /// Otherwise these are the lines from `offset` on, at most `limit` of them. If lines before or
 /// after them are left out, a last line says which lines are returned. If `offset` is 1, the texts
-/// that the model wrote with the call come before them.
-fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> String {
+/// that the model wrote with the call come before them. An error if `offset` is past the end.
+fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> Result<String, String> {
     let RecallResult { text, response_texts: said } = recalled;
     let lines: Vec<&str> = text.lines().collect();
     if let Some(search) = arguments.search.as_ref().filter(|it| !it.trim().is_empty()) {
@@ -98,12 +99,15 @@ fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> String {
         let hits: Vec<String> = of_said.chain(found(text)).take(LINES).collect();
         if hits.is_empty() {
             let all = said.iter().map(|it| it.text.lines().count()).sum::<usize>() + lines.len();
-            return format!("no line of {all} holds `{search}`");
+            return Ok(format!("no line of {all} holds `{search}`"));
         }
-        return hits.join("\n");
+        return Ok(hits.join("\n"));
     }
     let from = arguments.offset.unwrap_or(1).max(1) - 1;
     let limit = arguments.limit.unwrap_or(LINES).max(1);
+    if from > 0 && from >= lines.len() {
+        return Err(format!("the text has {}", plural(lines.len() as u64, "line")));
+    }
     let shown: Vec<&str> = lines.iter().skip(from).take(limit).copied().collect();
     let mut excerpt = shown.join("\n");
     let end = from + shown.len();
@@ -111,7 +115,7 @@ fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> String {
         excerpt.push_str(&format!("\n[lines {}-{end} of {}]", from + 1, lines.len()));
     }
     if from > 0 || said.is_empty() {
-        return excerpt;
+        return Ok(excerpt);
     }
     let parts =
         said.iter().map(|it| format!("[you said, {}:]\n{}", response_name(it.response), it.text));
@@ -119,5 +123,5 @@ fn excerpt(recalled: &RecallResult, arguments: &Arguments) -> String {
     if !text.is_empty() {
         parts.push(format!("[result:]\n{excerpt}"));
     }
-    parts.join("\n")
+    Ok(parts.join("\n"))
 }

@@ -39,13 +39,7 @@ impl Machine {
             };
         }
         let called = self.context.push_response(response)?;
-        let text = response.text();
-        if !text.is_empty() {
-            if self.continuations == 0 {
-                self.answer.clear();
-            }
-            self.answer.push_str(&text);
-        }
+        self.add_to_answer(&response.text());
         if !called.is_empty() {
             self.continuations = 0;
             return self.call(called);
@@ -58,6 +52,18 @@ impl Machine {
                 self.end(TurnEnd::Answered, None)
             }
         }
+    }
+
+    /// Adds a text of the model to the answer that it continues. A text that continues none begins
+    /// a new answer.
+    fn add_to_answer(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if self.continuations == 0 {
+            self.answer.clear();
+        }
+        self.answer.push_str(text);
     }
 
     /// Asks the model to continue its answer that was cut off. Ends the turn instead if the model
@@ -123,7 +129,7 @@ impl Machine {
             State::Answering(_, partial) => {
                 if !partial.trim().is_empty() {
                     self.context.assistant(&[MessagePart::text(&partial)])?;
-                    self.answer = partial;
+                    self.add_to_answer(&partial);
                 }
             }
             State::Summarising(_) => {

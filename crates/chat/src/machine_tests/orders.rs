@@ -167,6 +167,7 @@ impl Play {
                 let asked = self.take(|it| matches!(it, Action::Question(..)));
                 if let Some(Action::Question(called, _)) = asked {
                     let answer = (*lines > 500).then(|| "yes".to_owned());
+                    let answer = answer.ok_or(NoAnswer::Declined);
                     return self.input(Input::Told(called.id, answer));
                 }
                 if let Some(Action::Run(called, _)) = self.take(|it| matches!(it, Action::Run(..)))

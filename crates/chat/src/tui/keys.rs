@@ -124,7 +124,7 @@ impl State {
             OpenQuestion::Question { choices, .. } => chosen(&typed, choices).unwrap_or(typed),
             OpenQuestion::Permission { .. } => typed,
         };
-        vec![Effect::Input(Input::Told(ask.id.into(), Some(answer)))]
+        vec![Effect::Input(Input::Told(ask.id.into(), Ok(answer)))]
     }
 
     fn edit(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {

@@ -212,7 +212,7 @@ fn what_was_typed_in_a_session_that_goes_on_is_found_again() {
 #[test]
 fn a_question_of_the_model_is_answered_by_a_number_or_a_line() {
     let mut state = state(80, 24);
-    let input_of = |id: &str, answer: &str| [format!("Input(Told({id:?}, Some({answer:?})))")];
+    let input_of = |id: &str, answer: &str| [format!("Input(Told({id:?}, Ok({answer:?})))")];
     let asks = |state: &mut State, id: &str| {
         let choices = ["one", "two"].map(str::to_owned).to_vec();
         let (id, question) = (id.to_owned(), "Which?".to_owned());

@@ -109,7 +109,7 @@ impl Driver {
             };
             let at = self.actions.iter().position(of_it);
             match at.map(|at| self.actions.remove(at)) {
-                Some(Action::Question(..)) => self.input(Input::Told((*id).into(), Some(text))),
+                Some(Action::Question(..)) => self.input(Input::Told((*id).into(), Ok(text))),
                 Some(_) => self.input(Input::Result((*id).into(), Ok(text))),
                 // The machine itself answers it.
                 None => {}
