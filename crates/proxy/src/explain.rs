@@ -4,10 +4,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use epitome::wire::Chain;
 use epitome::wire::ledger::{Treatment, now};
+use epitome::wire::{Chain, Decision};
 use epitome_api::Api;
 use epitome_engine::stored::unanswered;
+use epitome_error::Result;
 use epitome_model::{At, Block, Call, Counter, Output, Role, Stub, Tokens, decode};
 use epitome_passes::{Recipe, View, only_text};
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use jiff::Timestamp;
 use crate::block::{describe, span_of};
 use crate::body::Messages;
 use crate::effect::Effect;
-use crate::splice::{BodySplice, spliced};
+use crate::splice::{BodySplice, spliced, splices};
 
 /// A function that is called with the explanations of changed requests.
 pub type Explainer = Arc<dyn Fn(&Explanation) + Send + Sync>;
@@ -73,7 +74,7 @@ pub enum Reason {
     /// A new result is longer than the recipe allows, or has lines that the context contains
     /// already.
     Ingest,
-    /// The same result was shortened before: it is sent as it was then.
+    /// The same block was made smaller before: it is sent as it was then.
     AsBefore,
     /// A pass of the recipe made the block smaller in a cut.
     Pass,
@@ -132,6 +133,8 @@ pub(crate) struct Explained<'r> {
     pub(crate) body: &'r [u8],
     pub(crate) messages: &'r Messages,
     pub(crate) splices: &'r [BodySplice<'r>],
+    /// The decisions about the messages without the cut that was made in this request, if one was.
+    pub(crate) before_cut: &'r [Arc<Decision>],
     /// The number of messages at the beginning of the request for which decisions had been made
     /// before.
     pub(crate) known: usize,
@@ -139,13 +142,17 @@ pub(crate) struct Explained<'r> {
 
 impl Explained<'_> {
     /// Explains the request.
+    ///
+    /// # Errors
+    ///
+    /// `Broken`, if a decision does not fit its message.
     pub(crate) fn explain(
         &self,
         effect: &Effect,
         recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Explanation {
-        Explanation {
+    ) -> Result<Explanation> {
+        Ok(Explanation {
             time: now(),
             api: self.api.name,
             model: effect.model.clone(),
@@ -155,8 +162,8 @@ impl Explained<'_> {
             saved_before: effect.saved_before,
             saved_now: effect.saved_now,
             rewritten: effect.cut.map(|cut| cut.rewritten),
-            blocks: self.blocks(effect.treatment, recipe, counter),
-        }
+            blocks: self.blocks(effect.treatment, recipe, counter)?,
+        })
     }
 
     /// The blocks that the explanation contains, in order: see [`Explanation::blocks`].
@@ -165,7 +172,8 @@ impl Explained<'_> {
         treatment: Treatment,
         recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Vec<ExplainedBlock> {
+    ) -> Result<Vec<ExplainedBlock>> {
+        let before_cut = splices(self.messages, self.before_cut)?;
         let source = &self.body.to_vec();
         let transcript = (self.api.format.read)(source, &mut ());
         let view = View::new(&transcript, source, counter).with_rule_files(&recipe.rule_files);
@@ -180,7 +188,7 @@ impl Explained<'_> {
             for (idx, block) in entry.blocks.iter().enumerate() {
                 let Some(span) = span_of(block) else { continue };
                 let range = span.start as usize..span.end as usize;
-                let changes: Vec<&BodySplice<'_>> = self.changes_in(&range).collect();
+                let changes = changes_in(self.splices, &range);
                 let is_digested = self.is_replaced_with_its_message(&range);
                 let (before, after) = match is_digested {
                     true => (counter.count(&decode(&self.body[range.clone()])), Tokens(0)),
@@ -190,6 +198,7 @@ impl Explained<'_> {
                 let reason = match changes.is_empty() {
                     _ if is_digested => Reason::Digested,
                     true => reason_to_leave(&view, treatment, entry.role, block, is_seen),
+                    false if changes != changes_in(&before_cut, &range) => Reason::Pass,
                     false => self.reason_to_change(treatment, message, is_seen),
                 };
                 blocks.push(ExplainedBlock {
@@ -202,13 +211,7 @@ impl Explained<'_> {
                 });
             }
         }
-        blocks
-    }
-
-    /// The replacements that are within a range.
-    fn changes_in<'s>(&'s self, range: &Range<usize>) -> impl Iterator<Item = &'s BodySplice<'s>> {
-        let (start, end) = (range.start, range.end);
-        self.splices.iter().filter(move |(at, _)| start <= at.start && at.end <= end)
+        Ok(blocks)
     }
 
     /// Whether a range is in a message that is not sent, because a digest is sent in its place.
@@ -235,17 +238,28 @@ impl Explained<'_> {
         (before, counter.count(&decode(&sent)))
     }
 
-    /// Why a block is changed. If the agent has changed an old message, the messages after it are
-    /// new to the proxy, although the model has seen the results in them. Such a result is sent in
-    /// the same form as before.
+    /// Why a block is changed, if a cut of this request has not changed it. If the agent has
+    /// changed
+    /// an old message, the messages after it are new to the proxy, although the model has seen the
+    /// results in them. Such a result is sent in the same form as before.
     fn reason_to_change(&self, treatment: Treatment, message: usize, is_seen: bool) -> Reason {
         match treatment {
-            Treatment::Cut if message < self.known => Reason::Pass,
-            Treatment::Shortened if is_seen => Reason::AsBefore,
+            Treatment::Cut | Treatment::Shortened if message < self.known || is_seen => {
+                Reason::AsBefore
+            }
             Treatment::Cut | Treatment::Shortened => Reason::Ingest,
             Treatment::Known | Treatment::Passed => Reason::AsBefore,
         }
     }
+}
+
+/// Those of the replacements that are within a range.
+fn changes_in<'s, 'd>(
+    splices: &'s [BodySplice<'d>],
+    range: &Range<usize>,
+) -> Vec<&'s BodySplice<'d>> {
+    let is_within = |(at, _): &&BodySplice<'d>| range.start <= at.start && at.end <= range.end;
+    splices.iter().filter(is_within).collect()
 }
 
 /// Why a block is sent as it is. `is_seen` is whether the model has responded after the block.

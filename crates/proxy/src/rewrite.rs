@@ -25,7 +25,7 @@ use crate::holdout::Holdout;
 use crate::memo::{Memo, Memos, PreparedCut, Seen, locked};
 use crate::price::{TIME_TO_LIVE, USUAL};
 use crate::sent_requests::SentRequest;
-use crate::splice::{spliced, splices};
+use crate::splice::{BodySplice, spliced, splices};
 use crate::turn::begins_turn;
 
 /// The share of the model's window, in per cent, from which on a request is cut in any case. Agents
@@ -132,20 +132,13 @@ impl Rewriter {
         let request = Request { api, body, messages: &messages, chains: &chains };
         let before = Before::find(&request, &memo, now);
         if known < messages.all.len() {
-            match self.decide(&request, &mut memo, &mut decisions) {
-                Ok(shortened) => effect.shortened = shortened,
-                Err(err) => {
-                    // The new messages are sent as they came. The earlier decisions still apply:
-                    // without them, the provider's cache would be lost.
-                    memo.leave_unchanged(&chains[known..]);
-                    decisions = memo.look_up(&chains);
-                    effect.failure = Some(sentence(&err));
-                }
-            }
+            self.decide_or_leave(&request, &mut memo, &mut decisions, &mut effect);
         }
         let saved = |of: &[Arc<Decision>]| Tokens(of.iter().map(|it| it.saved).sum());
         effect.saved_now = saved(&decisions[known..]);
-        // A request that is sent again may have been refused for its length.
+        let before_cut = decisions.clone();
+        // A request that is sent again is not cut, unless the model's window is nearly full: the
+        // service may have refused the request because it was too long.
         if known < messages.all.len() || self.is_nearly_full(&request, &before, &decisions, NONE) {
             match self.cut(&request, &mut memo, &mut decisions, &before) {
                 Ok(cut) => effect.cut = cut,
@@ -165,11 +158,32 @@ impl Rewriter {
             return Ok(Rewritten { effect, conversation, last, next_cut, ..Rewritten::default() });
         }
         effect.treatment = effect.treatment_of_changed();
-        let explained = Explained { api, body, messages: &messages, splices: &splices, known };
+        let explained = request.explained(&splices, &before_cut, known);
         let explain = || explained.explain(&effect, &self.recipe, &self.counter);
-        let explanation = self.explains.then(explain);
+        let explanation = self.explains.then(explain).transpose()?;
         let body = Some(spliced(body, &splices).into());
         Ok(Rewritten { body, effect, conversation, last, explanation, next_cut })
+    }
+
+    /// Decides what is sent in place of the new messages. If that fails, they are sent as they
+    /// came.
+    /// The earlier decisions still apply: without them, the provider's cache would be lost.
+    fn decide_or_leave(
+        &self,
+        request: &Request<'_>,
+        memo: &mut Memo,
+        decisions: &mut Vec<Arc<Decision>>,
+        effect: &mut Effect,
+    ) {
+        let known = decisions.len();
+        match self.decide(request, memo, decisions) {
+            Ok(shortened) => effect.shortened = shortened,
+            Err(err) => {
+                memo.leave_unchanged(&request.chains[known..]);
+                *decisions = memo.look_up(request.chains);
+                effect.failure = Some(sentence(&err));
+            }
+        }
     }
 
     /// Decides what is sent in place of the new messages, and keeps the decisions in the memo.
@@ -394,6 +408,18 @@ impl<'r> Request<'r> {
     ) -> Cuttable<'r> {
         let Request { api, body, messages, chains: _ } = *self;
         Cuttable { api, body, messages, decisions, is_warm, must_cut, price }
+    }
+
+    /// The request with the replacements `splices`. `before_cut` are the decisions without the cut
+    /// that was made in it, if one was.
+    fn explained(
+        &self,
+        splices: &'r [BodySplice<'r>],
+        before_cut: &'r [Arc<Decision>],
+        known: usize,
+    ) -> Explained<'r> {
+        let Request { api, body, messages, chains: _ } = *self;
+        Explained { api, body, messages, splices, before_cut, known }
     }
 
     /// An estimate of the tokens of the request as these decisions send it.

@@ -7,6 +7,7 @@ use epitome_passes::{Target, built_in};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::explain::Reason;
 
 /// Counts words: this is quick, and needs no vocabulary.
 struct Words;
@@ -412,6 +413,26 @@ fn a_digest_stands_for_old_messages_and_stays() {
         let again = digesting(Some(folder.path().to_owned()));
         assert!(sent(&again, api, &more) == longer, "{name}");
     }
+}
+
+/// Results that were shortened before a digest was made are not changed by it if it keeps them.
+#[test]
+fn what_a_cut_leaves_as_it_was_sent_is_explained_as_that() {
+    let api = api("anthropic");
+    let mut recipe = digesting(None).recipe;
+    recipe.stages.live.ingest.as_mut().expect("a stage").cap = Some(100);
+    recipe.stages.live.digest.as_mut().expect("a stage").keep_share = 50;
+    let rewriter = Rewriter::new(None, recipe, &Words, Catalogue::built_in());
+    let rewriter = rewriter.with_explanations(true);
+    let mut requests = (2..200)
+        .map(|calls| rewritten(&rewriter, api, &body(api, &long("anthropic", calls))))
+        .inspect(|rewritten| assert_eq!(rewritten.effect.failure, None));
+    let cut = requests.find(|rewritten| rewritten.effect.cut.is_some()).expect("a cut");
+    let blocks = cut.explanation.expect("it is explained").blocks;
+    let results = blocks.iter().filter(|block| block.what.starts_with("result of"));
+    let mut reasons: Vec<Reason> = results.map(|block| block.reason).collect();
+    reasons.dedup();
+    assert_eq!(reasons, [Reason::Digested, Reason::AsBefore, Reason::Ingest]);
 }
 
 #[test]

@@ -46,7 +46,10 @@ impl std::fmt::Display for BindError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             BindError::NoToken(address) => {
-                write!(f, "other machines can reach {address}: it needs a token of 16 characters")
+                write!(
+                    f,
+                    "other machines can reach {address}: it needs a token of at least 16 bytes"
+                )
             }
             BindError::System(err) => write!(f, "{err}"),
         }
