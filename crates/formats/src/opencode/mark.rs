@@ -11,14 +11,9 @@ use epitome_model::{At, Block, Edit, Output, Part, Source, Span, Splice, Transcr
 use super::raw;
 use crate::Unwritable;
 
-/// Whether a result can be marked. The call must have completed, its result must not be pruned
-/// already, and a command that it ran must not have failed. The result must have no opaque part and
-/// must not be text of the user.
+/// Whether a result can be marked: see [`markable`].
 pub fn reaches(transcript: &Transcript, source: &dyn Source, at: At) -> bool {
-    let Some((output, record)) = output(transcript, at) else { return false };
-    !output.from_user
-        && !output.parts.iter().any(|part| matches!(part, Part::Opaque(_)))
-        && markable(&source.at(record)).is_some_and(|state| !state.has_failed)
+    markable(transcript, source, at).is_some()
 }
 
 /// The replacements that mark results. The time of each mark is that of the newest message, because
@@ -38,10 +33,7 @@ pub fn write(
     let mut splices = Vec::new();
     for edit in edits {
         let lost = Unwritable { at: edit.at, why: "no mark can express it" };
-        let (_, record) = output(transcript, edit.at).ok_or(lost.clone())?;
-        let Markable { place, with, .. } = markable(&source.at(record)).ok_or(lost)?;
-        let span =
-            Span { start: record.start + place.start as u64, end: record.start + place.end as u64 };
+        let (span, with) = markable(transcript, source, edit.at).ok_or(lost)?;
         let with = format!("{with}{newest}").into_bytes().into();
         splices.push((Splice { span, with }, edit.at));
     }
@@ -60,15 +52,24 @@ fn output(transcript: &Transcript, at: At) -> Option<(&Output, Span)> {
     }
 }
 
-/// Where a mark is written in the record of a result.
-struct Markable {
-    place: Range<usize>,
-    /// The text that is inserted before the time of the mark.
-    with: &'static str,
-    has_failed: bool,
+/// The span that a mark replaces, and the text before the time of the mark. `None` if the result
+/// cannot be marked. The call must have completed, its result must not be pruned already, and a
+/// command that it ran must not have failed. The result must have no opaque part and must not be
+/// text of the user.
+fn markable(transcript: &Transcript, source: &dyn Source, at: At) -> Option<(Span, &'static str)> {
+    let (output, span) = output(transcript, at)?;
+    let is_opaque = |part: &Part| matches!(part, Part::Opaque(_));
+    if output.from_user || output.parts.iter().any(is_opaque) {
+        return None;
+    }
+    let (place, with) = place_of_mark(&source.at(span))?;
+    let start = span.start + place.start as u64;
+    Some((Span { start, end: span.start + place.end as u64 }, with))
 }
 
-fn markable(record: &[u8]) -> Option<Markable> {
+/// The range of a record that a mark replaces, and the text before the time of the mark. `None` if
+/// the call has not completed or its command failed, or if its result is pruned already.
+fn place_of_mark(record: &[u8]) -> Option<(Range<usize>, &'static str)> {
     let state = raw::part_of(record)?.state?;
     let status = state.status.as_ref().map(|place| &record[place.clone()]);
     if status != Some(b"\"completed\"") || state.is_compacted(record) || state.output.is_none() {
@@ -76,17 +77,18 @@ fn markable(record: &[u8]) -> Option<Markable> {
     }
     let mut facts = state.metadata.iter().flat_map(|metadata| &metadata.all);
     let exit = facts.find(|(key, _)| **key == *b"exit").map(|(_, place)| place);
-    let has_failed = exit.is_some_and(|exit| integer(record, exit) != Some(0));
+    if exit.is_some_and(|exit| integer(record, exit) != Some(0)) {
+        return None;
+    }
     let time = state.time?;
-    let (place, with) = match time.compacted {
-        Some(compacted) => (compacted, ""),
+    match time.compacted {
+        Some(compacted) => Some((compacted, "")),
         None => {
             let end = time.whole.end - 1;
             let is_empty = record[time.whole.start + 1..end].iter().all(u8::is_ascii_whitespace);
-            (end..end, if is_empty { "\"compacted\":" } else { ",\"compacted\":" })
+            Some((end..end, if is_empty { "\"compacted\":" } else { ",\"compacted\":" }))
         }
-    };
-    Some(Markable { place, with, has_failed })
+    }
 }
 
 #[cfg(test)]
@@ -112,8 +114,9 @@ mod tests {
         let transcript = super::super::read(&source, &mut ());
         let at = At::Block { item: 1, block: 1 };
         let edit = Edit { at, verb: Verb::Replace(epitome_model::PRUNED.into()), pass: "test" };
-        let marked = reaches(&transcript, &source, at).then(|| {
-            let splices = write(&transcript, &source, &[edit]).expect("it can be marked");
+        let written = write(&transcript, &source, &[edit]);
+        assert_eq!(written.is_ok(), reaches(&transcript, &source, at), "{state}");
+        let marked = written.ok().map(|splices| {
             let [(Splice { span, with }, _)] = splices.as_slice() else { panic!("{splices:?}") };
             let mut marked = session.into_bytes();
             marked.splice(span.start as usize..span.end as usize, with.iter().copied());
