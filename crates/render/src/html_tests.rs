@@ -49,6 +49,8 @@ fn a_long_session_has_several_pages_that_name_each_other() {
         assert_eq!(files, ["session.html", "session-2.html", "session-3.html"]);
         assert!(html.page(0).contains("rel=\"next\" href=\"session-2.html\""));
         assert!(html.page(1).contains("rel=\"prev\" href=\"session.html\""));
+        let second = html.page(1);
+        assert_eq!((facts_of_page(&second), is_index_page(&second)), (None, false));
         let whole = Html::single_page(story, Vec::new());
         assert_eq!(whole.pages(), 1);
     });

@@ -76,11 +76,11 @@ fn began(session: &Listing) -> Option<jiff::Timestamp> {
     session.facts.started.as_deref().and_then(time::parse)
 }
 
-/// Whether a page is an index page that epitome wrote. The first page of a session may have the
-/// same header, but also has key figures.
+/// Whether a page is an index page that epitome wrote. Pages of sessions may have the same header,
+/// but not this element: in a page, the text of a session has no quotation marks.
 pub fn is_index_page(html: &str) -> bool {
     html.contains("<span class=\"home\">epitome</span>")
-        && !html.contains(&format!("<meta name=\"{FACTS}\""))
+        && html.contains("<main class=\"index\" id=\"content\">")
 }
 
 /// Returns the key figures of a session from its first page; `None` for any other page.
