@@ -178,9 +178,8 @@ impl Archive {
     /// contains anything but whole packs, packs that are too long or too many, a generation whose
     /// file after the compaction is empty, or a generation that would change how a session on this
     /// machine is restored. `NewerFormat` if a newer version of epitome wrote a pack; `Disk` if a
-    /// pack cannot be written; the errors of reading the files that `files` returns. If the error
-    /// is about the generations of one session, packs of other sessions may have been imported
-    /// before.
+    /// pack cannot be written, after which the packs before it stay in the archive; the errors of
+    /// reading the files that `files` returns.
     pub fn import(
         &self,
         from: &mut dyn Read,
@@ -237,14 +236,17 @@ impl Archive {
             return Err(refused("the export is cut off"));
         }
         let mut report = ImportReport::default();
+        let mut accepted = Vec::new();
         for (key, mut staged) in staged {
             if !is_wanted(&key) {
                 report.unwanted += staged.len() as u64;
                 continue;
             }
             staged.sort_by_key(|pack| pack.number);
-            self.take_in(&key, staged, Some(when), files, &mut report)?;
+            accepted.extend(self.accepted(&key, staged, files, &mut report)?);
         }
+        // Nothing is added before the packs of all sessions were checked.
+        self.add_all(accepted, Some(when), &mut report)?;
         Ok(report)
     }
 
@@ -278,7 +280,8 @@ impl Archive {
             staged.sort_by_key(|pack| (pack.number, pack.generation.made));
             let others = self.adopt(&key, staged, &mut report)?;
             if !others.is_empty() {
-                self.take_in(&key, others, None, files, &mut report)?;
+                let accepted = self.accepted(&key, others, files, &mut report)?;
+                self.add_all(accepted, None, &mut report)?;
             }
         }
         Ok(report)
@@ -349,20 +352,18 @@ impl Archive {
         Ok(Staged { new, pack, generation, number })
     }
 
-    /// Imports those of the packs `staged` that are new and for which [`joined`](Archive::joined)
-    /// returns the number.
-    fn take_in(
+    /// Those of the packs `staged` of a session that are new and for which
+    /// [`joined`](Archive::joined) returns the number. Adds nothing to the archive.
+    fn accepted(
         &self,
         key: &SessionKey,
-        mut staged: Vec<Staged>,
-        when: Option<Timestamp>,
+        staged: Vec<Staged>,
         files: &dyn Fn(&Generation) -> Vec<PathBuf>,
         report: &mut ImportReport,
-    ) -> Result<()> {
-        let folder = key.folder();
+    ) -> Result<Vec<Staged>> {
         let here = self.generations(key)?.whole;
         let mut new: Vec<Staged> = Vec::new();
-        for pack in staged.drain(..) {
+        for pack in staged {
             let is_here = here.iter().any(|it| self.is_same(it, &pack));
             if is_here || new.iter().any(|it| same(&it.generation, &pack.generation)) {
                 report.known += 1
@@ -370,19 +371,35 @@ impl Archive {
                 new.push(pack)
             }
         }
-        give_numbers(&mut new, self.numbers(&folder)?);
+        give_numbers(&mut new, self.numbers(&key.folder())?);
         let joined = self.joined(key, &here, &new, files)?;
+        let mut accepted = Vec::new();
         for pack in new {
-            let there = pack.number;
-            if !joined.contains(&pack.generation.number) {
-                report.refused.push(RejectedPack { key: key.clone(), number: there });
-                continue;
+            if joined.contains(&pack.generation.number) {
+                pack.end_of_pieces()?;
+                accepted.push(pack);
+            } else {
+                report.refused.push(RejectedPack { key: key.clone(), number: pack.number });
             }
+        }
+        Ok(accepted)
+    }
+
+    /// Adds packs to the archive.
+    fn add_all(
+        &self,
+        packs: Vec<Staged>,
+        when: Option<Timestamp>,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        for pack in packs {
+            let key = pack.generation.key();
+            let folder = key.folder();
             self.store().make_folder(&folder)?;
-            let generation = pack.put_in_place(Arc::clone(self.store()), when)?;
-            let facts = self.store().facts(&pack_name(&folder, generation.number));
+            let Generation { number, .. } = pack.put_in_place(Arc::clone(self.store()), when)?;
+            let facts = self.store().facts(&pack_name(&folder, number));
             let stored = facts.map_or(Bytes(0), |facts| facts.len);
-            report.added.push(ImportedPack { key: key.clone(), number: generation.number, stored });
+            report.added.push(ImportedPack { key, number, stored });
         }
         Ok(())
     }
@@ -512,6 +529,20 @@ struct Staged {
 }
 
 impl Staged {
+    /// Where the pieces of the pack end and its manifest begins.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if the pack has no manifest, or a piece after it.
+    fn end_of_pieces(&self) -> Result<u64> {
+        let entries = self.pack.entries();
+        let manifest = entries.iter().find(|entry| entry.kind == Kind::Manifest);
+        let end = manifest.map(|entry| entry.at).filter(|&end| {
+            entries.iter().all(|entry| entry.kind == Kind::Manifest || entry.end() <= Some(end))
+        });
+        end.ok_or_else(|| refused("it holds a pack that epitome did not write"))
+    }
+
     /// Adds the pack to the archive, with a manifest that has the new number and, if `when` is
     /// given, marks the generation as imported at that time.
     fn put_in_place(
@@ -519,15 +550,9 @@ impl Staged {
         store: Arc<dyn PackStore>,
         when: Option<Timestamp>,
     ) -> Result<Generation> {
+        let end = self.end_of_pieces()?;
         let Staged { new, pack, generation, .. } = self;
         let mut entries = pack.entries().to_vec();
-        let manifest = entries.iter().find(|entry| entry.kind == Kind::Manifest).copied();
-        let end = manifest.map(|entry| entry.at).filter(|&end| {
-            entries.iter().all(|entry| entry.kind == Kind::Manifest || entry.end() <= Some(end))
-        });
-        let end = end.ok_or_else(|| {
-            Error::new(ErrorKind::Refused, "it holds a pack that epitome did not write")
-        })?;
         entries.retain(|entry| entry.kind != Kind::Manifest);
         drop(pack);
         let key = generation.key();

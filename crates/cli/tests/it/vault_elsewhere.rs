@@ -168,6 +168,22 @@ fn an_import_of_damaged_versions_adds_the_others_and_fails() {
 }
 
 #[test]
+fn imported_generations_are_named_even_if_the_versions_cannot_be_added() {
+    let (first, second) = (World::new(), World::new());
+    kept(&first);
+    let tar = export(&first, "session.tar", &[PI, "--vault"]);
+    import(&second, &tar);
+    // With the session here, the generation joins it.
+    assert_eq!(second.status(&["restore", PI, "--at", "2", "--yes"]), 0);
+    let name = second.home.join(".local/share/epitome/vault/machine");
+    fs::remove_file(&name).expect("a name");
+    fs::create_dir(&name).expect("a folder");
+    let imported = import(&second, &tar);
+    assert!(imported.contains("imported 1 generation, 0 were here already"), "{imported}");
+    assert!(!imported.ends_with("--- status 0\n"), "{imported}");
+}
+
+#[test]
 fn an_export_without_its_end_is_refused() {
     let (first, second) = (World::new(), World::new());
     kept(&first);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -524,6 +524,22 @@ fn planted(archive: &Archive, key: &SessionKey, left: &[u8]) -> Vec<u8> {
     tar
 }
 
+/// Adds the compaction of a session whose first line is `{-}`. Returns the session's file.
+fn compacted(archive: &Archive, key: &SessionKey) -> tempfile::NamedTempFile {
+    let file = b"{-}\n{AAAA}\n".to_vec();
+    let splice = Splice { span: Span { start: 5, end: 9 }, with: b"-".as_slice().into() };
+    let after = Spliced::new(&file, vec![splice]).expect("in the file");
+    let UndoData { before, after, records, shared } =
+        UndoData::between(&file, &after).expect("in memory");
+    let mut pack = archive.begin(key).expect("a pack");
+    pack.put(b"AAAA", about("a")).expect("put");
+    let shared = Some(shared);
+    pack.commit(Draft { before, after, records, shared, ..draft(b"") }).expect("a generation");
+    let session = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(session.path(), "{-}\n{-}\n").expect("written");
+    session
+}
+
 #[test]
 fn records_cannot_be_planted_by_an_import() {
     let key = SessionKey::new("claude", "s");
@@ -536,18 +552,39 @@ fn records_cannot_be_planted_by_an_import() {
     let (_home, archive) = home();
     let tar = planted(&archive, &key, b"{-}\n");
     let (there, theirs) = home();
-    let file = b"{-}\n{AAAA}\n".to_vec();
-    let splice = Splice { span: Span { start: 5, end: 9 }, with: b"-".as_slice().into() };
-    let after = Spliced::new(&file, vec![splice]).expect("in the file");
-    let UndoData { before, after, records, shared } =
-        UndoData::between(&file, &after).expect("in memory");
-    let mut pack = theirs.begin(&key).expect("a pack");
-    pack.put(b"AAAA", about("a")).expect("put");
-    let shared = Some(shared);
-    pack.commit(Draft { before, after, records, shared, ..draft(b"") }).expect("a generation");
+    let session = compacted(&theirs, &key);
     let before = files(there.path());
-    let session = tempfile::NamedTempFile::new().expect("a file");
-    fs::write(session.path(), "{-}\n{-}\n").expect("written");
+    let done = theirs.import(&mut &tar[..], NOW, &|_| vec![session.path().to_owned()]);
+    assert_eq!(done.expect_err("planted").kind(), ErrorKind::Refused);
+    assert_eq!(files(there.path()), before);
+}
+
+/// One tar archive of the packs in two.
+fn joined(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut both = tar::Builder::new(Vec::new());
+    for tar in [first, second] {
+        for entry in tar::Archive::new(tar).entries().expect("a tar") {
+            let mut entry = entry.expect("an entry");
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).expect("bytes");
+            both.append(&entry.header().clone(), &bytes[..]).expect("appended");
+        }
+    }
+    both.into_inner().expect("a tar")
+}
+
+#[test]
+fn an_import_that_is_refused_for_one_session_adds_nothing_of_another() {
+    let (_home, archive) = home();
+    let good = SessionKey::new("claude", "a");
+    add(&archive, &good, b"removed");
+    let mut tar = Vec::new();
+    archive.export(&good, &mut tar).expect("exported");
+    let key = SessionKey::new("claude", "s");
+    let tar = joined(&tar, &planted(&archive, &key, b"{-}\n"));
+    let (there, theirs) = home();
+    let session = compacted(&theirs, &key);
+    let before = files(there.path());
     let done = theirs.import(&mut &tar[..], NOW, &|_| vec![session.path().to_owned()]);
     assert_eq!(done.expect_err("planted").kind(), ErrorKind::Refused);
     assert_eq!(files(there.path()), before);

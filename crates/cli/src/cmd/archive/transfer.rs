@@ -175,16 +175,21 @@ pub fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
             read(app, &mut BufReader::new(file), session, &mut staged)?
         }
     };
-    let versions = match staged.is_empty() {
-        true => ReceivedVersions::default(),
-        false => receive_versions(&app.config, staged).map_err(Failure::writing)?,
+    note_refused_generations(app, &report);
+    let received = match staged.is_empty() {
+        true => Ok(ReceivedVersions::default()),
+        false => receive_versions(&app.config, staged),
     };
-    for it in &report.refused {
-        let agent = &it.key.agent;
-        let id = field(&it.key.id);
-        let what = "joins neither the archive nor the session's file: not imported";
-        app.note(&format!("{RED}refused{RED:#}  {agent} {id} #{} {what}", it.number));
-    }
+    let versions = match received {
+        Ok(versions) => versions,
+        Err(err) => {
+            // The generations are in the archive already.
+            if !report.added.is_empty() {
+                print_imported(app, report, ReceivedVersions::default())?;
+            }
+            return Err(Failure::writing(err));
+        }
+    };
     note_refused_versions(app, &versions);
     if report.unwanted > 0 {
         let what = count(report.unwanted, "generation");
@@ -248,6 +253,16 @@ fn read(
     let archive = app.config.archive();
     let read = archive.import_with(from, app.config.now(), &files, &is_wanted, Some(staged));
     read.map_err(Failure::writing)
+}
+
+/// Says which generations were not imported.
+fn note_refused_generations(app: &App, report: &ImportReport) {
+    for it in &report.refused {
+        let agent = &it.key.agent;
+        let id = field(&it.key.id);
+        let what = "joins neither the archive nor the session's file: not imported";
+        app.note(&format!("{RED}refused{RED:#}  {agent} {id} #{} {what}", it.number));
+    }
 }
 
 /// Says which received versions were not added.
