@@ -299,13 +299,14 @@ impl<'a> Compact<'a> {
 
     /// Compacts a session and the files that belong to it in one transaction: everything is
     /// planned, then archived and proved, then written. If one file cannot be replaced, those
-    /// replaced before it get their old content back. Nothing is written either if there is nothing
-    /// to do ([`CompactReport::is_nothing`]), or if less than the minimum [`least`](Compact::least)
-    /// would be removed ([`CompactReport::is_below_minimum`]).
+    /// replaced before it get their old content back. Nothing is written if there is nothing to do
+    /// ([`CompactReport::is_nothing`]), or if less than the minimum [`least`](Compact::least) would
+    /// be removed ([`CompactReport::is_below_minimum`]). With [`out`](Compact::out), a copy is
+    /// written instead, as [`copy_loaded`](Compact::copy_loaded) does.
     ///
     /// # Errors
     ///
-    /// `InUse`, `HeldByAgent` or `Locked`, with the process that has the session; `ReadOnly` if the
+    /// `InUse`, `HeldByAgent` or `Locked` if another process uses the session; `ReadOnly` if the
     /// session's format is never written; `Invariant` if the compaction would violate one; the
     /// errors of planning, reading, archiving and replacing. After an error the session is
     /// unchanged, or the error names the files that did not get their old content back.
@@ -413,7 +414,8 @@ impl<'a> Compact<'a> {
     ///
     /// # Errors
     ///
-    /// `Refused` if no summary can be written into the session; the errors of choosing the model.
+    /// The error that says why no summary can be written into the session, for example `Refused`;
+    /// the errors of reading the session and of choosing the model.
     pub fn forecast<S: Source>(
         &self,
         config: &Config,
@@ -428,8 +430,8 @@ impl<'a> Compact<'a> {
             .map_err(|err| err.with_default_path(path))
     }
 
-    /// Locks each file of a session against changes by other processes. A file that belongs to the
-    /// session is left out if it does not exist or is no session.
+    /// Locks the files to compact. A file that belongs to the session is left out if it does not
+    /// exist or is no session.
     fn lock_files(&self, session: &OpenSession<'_>) -> Result<Vec<LockedFile>> {
         let mut locked_files = Vec::new();
         for (n, part) in self.files(session)?.into_iter().enumerate() {

@@ -1,7 +1,5 @@
 //! Compacts and restores sessions that are bytes in memory. The caller also gets the removed bytes,
-//! as one pack, and must keep them: nothing is written to the disk. Data on the disk is read only
-//! for a price ([`Extras::price`]: the archive and the user's table of models) and for a recipe
-//! with percentages of a model's window (that table).
+//! as one pack, and must keep them: nothing is written to the disk.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,17 +63,15 @@ pub struct RestoredBytes {
     pub bytes: Option<Vec<u8>>,
     /// The length and the blake3 hash of the restored session.
     pub digest: Digest,
-    /// Whether the hash in the pack proves the result. False if another program changed the session
-    /// after the compaction: then the edits are undone record by record. Also false if the result
-    /// contains stubs whose bytes are not in the pack.
+    /// Whether a hash in the pack proves the result. False, for example, if another program has
+    /// changed records of the session since: then the edits are undone record by record.
     pub is_exact: bool,
 }
 
 impl Compact<'_> {
     /// Compacts a session that is in memory, as [`run`](Compact::run) compacts a file with these
     /// bytes, but without the minimum [`least`](Compact::least). `name` identifies the session if
-    /// it has no id of its own. `at` is the time of the compaction: the same bytes, options and
-    /// time always give the same result.
+    /// it has no id of its own. `at` is recorded as the time of the compaction.
     ///
     /// ```
     /// use epitome::Loaded;

@@ -26,7 +26,7 @@ use crate::state::compactions;
 pub struct Inspect<'a> {
     /// Where the archive and the settings are.
     pub config: &'a Config,
-    /// Replaces secrets in titles, paths and descriptions.
+    /// Replaces secrets in texts of the session.
     pub screen: &'a Screen,
     /// Counts tokens.
     pub counter: &'a dyn Counter,
@@ -35,7 +35,7 @@ pub struct Inspect<'a> {
 /// The report of a session. Its serde form is the JSON of `epitome inspect` (`docs/json.md`).
 #[derive(Debug, Serialize)]
 pub struct Inspection {
-    /// The path of the session, or `-` for bytes that are not a file.
+    /// The address of the session: a path, `DATABASE#ID`, or `-` for bytes in memory.
     pub session: String,
     /// The agent that wrote the session.
     pub agent: &'static str,
@@ -66,14 +66,14 @@ pub struct Inspection {
     pub turns: u64,
     /// User turns that a resume sends.
     pub context_turns: u64,
-    /// The number of sub-agents' files that belong to the session.
+    /// The number of the session's sub-agents.
     pub sub_agents: u64,
     /// The size of the session with all files that belong to it.
     pub family: Family,
     /// The number of the session's generations in the archive, in effect or not, including damaged
     /// ones.
     pub compactions: u64,
-    /// The number of generations in effect: the texts that they removed are not in the file now.
+    /// The number of compactions in effect: those that a restore of the session would undo.
     pub compactions_in_effect: u64,
     /// The session as it was before it was compacted. `None` if it is not compacted.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -128,8 +128,7 @@ impl CompactionLosses {
     }
 
     /// The losses that may matter for the rest of the session, each as a few words: `2 rules`, `1
-    /// unresolved error`. Results that can be read or run again, and resolved errors, are not
-    /// included.
+    /// unresolved error`. Other losses, for example resolved errors, are not included.
     pub fn relevant_losses(&self) -> Vec<String> {
         let pieces: Vec<&LostPiece> = self.pieces.iter().map(|piece| &piece.lost).collect();
         describe_what_may_matter(&pieces, self.changed_files.len())
@@ -140,7 +139,7 @@ impl CompactionLosses {
 /// changes.
 fn describe_what_may_matter(pieces: &[&LostPiece], changed_files: usize) -> Vec<String> {
     let of_kind = |kind: LostKind| pieces.iter().filter(|piece| piece.kind == kind).count();
-    // If an error was removed in part, the lines that say what failed were kept.
+    // An error does not count if a part of it is still in the context.
     let open = pieces.iter().filter(|piece| piece.resolved == Some(false) && !piece.partly);
     let short = pieces.iter().filter(|piece| piece.kind == LostKind::Reply && is_short(piece));
     let counts = [
@@ -204,7 +203,7 @@ pub struct Piece {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
     /// The command that puts the text back into the session. `None` if the compaction did not
-    /// archive the text: the agent itself removed it, or it is still in the file.
+    /// archive the text.
     pub restore: Option<String>,
     /// The command that prints the text. `None` if the text has no reference.
     pub show: Option<String>,
@@ -225,8 +224,8 @@ impl Piece {
 }
 
 /// Reports what the compactions of a session removed from its context: those by epitome and those
-/// by the agent itself. A compaction by the agent that lost nothing is left out. A session without
-/// compactions has an empty report.
+/// by the agent itself. A compaction by the agent that lost nothing is left out. For a session
+/// without compactions, [`LossReport::compactions`] is empty.
 ///
 /// ```
 /// use epitome::Settings;
@@ -569,7 +568,7 @@ impl ReportedCompaction<'_> {
                 let restore = format!("epitome restore {} --block {reference}", self.session);
                 (Some(restore), Some(format!("epitome show {reference}")))
             }
-            // The compaction archived nothing of the text: it is still in the file.
+            // The compaction archived nothing of the text.
             (None, Some(reference)) => {
                 (None, Some(format!("epitome show {reference} --session {}", self.session)))
             }

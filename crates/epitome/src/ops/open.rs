@@ -50,7 +50,7 @@ pub struct OpenSession<'c> {
 /// the rows of one session take the place of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionPart {
-    /// The address, as the caller wrote it.
+    /// The address: a path, or `DATABASE#ID`.
     pub path: PathBuf,
     pub place: Place,
 }
@@ -97,14 +97,14 @@ impl<'c> OpenSession<'c> {
         Ok(is_run_in(project, self.load()?.transcript.head.cwd.as_deref()))
     }
 
-    /// The other processes that have the session's own file open at this moment. For all files
-    /// there is [`users_by_file`](OpenSession::users_by_file).
+    /// The other processes that use the session's own file at this moment. Always empty for rows of
+    /// a database. For all files there is [`users_by_file`](OpenSession::users_by_file).
     pub fn users(&self) -> Vec<User> {
         self.own.users(self.config)
     }
 
-    /// For each file of the session that other processes have open, the list of these processes.
-    /// The session's own file is first.
+    /// For each file of the session that other processes use, the list of these processes. The
+    /// session's own file is first, if it is in use.
     pub fn users_by_file(&self) -> Vec<Vec<User>> {
         let users = self.found_members().map(|part| part.users(self.config));
         users.filter(|users| !users.is_empty()).collect()
@@ -180,7 +180,7 @@ impl SessionPart {
         crate::session::load_at(&self.place, &self.path, agent)
     }
 
-    /// The other processes that have the file open. Always empty for rows of a database.
+    /// The other processes that use the file. Always empty for rows of a database.
     pub(super) fn users(&self, config: &Config) -> Vec<User> {
         agents::users_at(&config.agents, &self.place, &self.path)
     }

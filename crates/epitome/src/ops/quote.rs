@@ -33,7 +33,7 @@ pub struct CompactionPrice {
     /// unknown, or if the compaction changes no cost.
     pub quote: Option<Quote>,
     /// The first request after the compaction whose usage is recorded; `null` if there was none
-    /// before the next compaction.
+    /// before epitome's next compaction.
     pub recorded: Option<RecordedRequest>,
 }
 

@@ -19,7 +19,7 @@ use super::open::SessionPart;
 /// A file of a session, locked as long as this value exists: against other epitome processes, and
 /// against the agent if the agent uses locks.
 pub(crate) struct LockedFile {
-    /// The path of the file, as the caller wrote it.
+    /// The address of the file: a path, or `DATABASE#ID`.
     pub path: PathBuf,
     /// Whether the file is a conversation, and not a log that is stored with one in a database.
     pub is_conversation: bool,
@@ -38,9 +38,9 @@ pub(crate) struct FileReplacement<'a> {
 }
 
 impl LockedFile {
-    /// Locks a file of a session. Returns an error if another process has the file open and `force`
-    /// is false, if the agent holds its own lock, or if another epitome process has locked the
-    /// file. `rows` are the session's rows in a database, if they were read already: when they are
+    /// Locks a file of a session. Returns an error if another process uses the file and `force` is
+    /// false, if the agent holds its own lock, or if another epitome process has locked the file.
+    /// `rows` are the session's rows in a database, if they were read already: when they are
     /// replaced, the database must still contain the same rows.
     pub(crate) fn lock(
         config: &Config,
@@ -95,8 +95,9 @@ pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<
     }
 }
 
-/// Returns an error if a file could not be changed from the offset `from` on, whatever other
-/// processes do. `None` means that nothing is to be changed. Nothing is written or locked.
+/// Returns an error if a file cannot be replaced, or if a change from the offset `from` on would
+/// move offsets to which another session refers. `None` means that nothing is to be changed.
+/// Nothing is written or locked, and processes that use the file are not looked for.
 pub(crate) fn check_replaceable(part: &SessionPart, from: Option<u64>) -> Result<()> {
     store::check_replaceable(&part.place)?;
     from.map_or(Ok(()), |from| agents::check_places(&part.path, from))

@@ -147,7 +147,8 @@ pub struct CompactedFile {
     pub id: Option<String>,
     /// What was done with the file.
     pub outcome: Outcome,
-    /// How the compaction is written; `None` for a rewrite in a format that has no other way.
+    /// How the compaction is written. `None` for a rewrite in a format that does not allow
+    /// [`Native`](WrittenWay::Native).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way: Option<WrittenWay>,
     /// The number of the generation in the archive; `null` if nothing was written.
@@ -173,14 +174,13 @@ pub struct CompactedFile {
     /// What a summary or a digest replaces; `None` if the plan has neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_for: Option<ReplacedItems>,
-    /// What the next requests of the session cost with and without the compaction; `None` if no
-    /// price is known or no cost changes, and for files that belong to a session.
+    /// What the next requests of the session cost with and without the compaction. `None`, for
+    /// example, if no price is known, and for files that belong to a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<Quote>,
     /// What is kept whole, and why.
     pub kept_because: KeptBecause,
-    /// The sizes that must be reached before the recipe removes anything; `None` if they are
-    /// reached.
+    /// The sizes that must be reached before the recipe removes anything, if they are not reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_reached: Option<UnmetTrigger>,
     /// The number of tokens that would be removed, if it is below the recipe's minimum: then
@@ -201,7 +201,7 @@ pub struct CompactedFile {
     /// The path of a whole copy of the file, if one was kept.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub backup: Option<PathBuf>,
-    /// For a plan: the processes that have the file open.
+    /// For the plan of a session's own file: the processes that use the file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_use: Vec<UserFound>,
     /// Whether the file is a conversation, and not a log that is stored with one in a database.
@@ -257,7 +257,7 @@ pub struct CompactReport {
     /// be removed. Then the session is skipped, unless a copy is to be written.
     #[serde(skip)]
     pub is_below_minimum: bool,
-    /// The models that were called for a summary.
+    /// The calls of models for a summary; `None` if no model was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<AskedModels>,
     /// What would be lost from the context, if the caller requested that.

@@ -183,8 +183,8 @@ impl Restore<'_> {
     ///
     /// # Errors
     ///
-    /// `InUse`, `HeldByAgent` or `Locked`, with the process that has the session; `NotArchived` if
-    /// the archive has nothing of any of the files; the errors of reading, of the archive and of
+    /// `InUse`, `HeldByAgent` or `Locked` if another process uses the session; `NotArchived` if the
+    /// archive has nothing of any of the files; the errors of reading, of the archive and of
     /// replacing. After an error the session is unchanged, or the error names the files that did
     /// not get their old content back.
     pub fn run_after<E: From<Error>>(
@@ -578,7 +578,7 @@ fn not_archived(session: &Path) -> Error {
 }
 
 impl OpenSession<'_> {
-    /// The generations that a restore without options would undo, the oldest first: those of the
+    /// The generations in effect, which a restore would undo, the oldest first: those of the
     /// session's own file or, if it has none, of the first other file of the session that has some.
     /// Files are skipped if they, or the archive, cannot be read.
     ///

@@ -114,12 +114,13 @@ pub struct RestoreReport {
     pub file: RestoredFile,
     /// Whether the restore was only planned.
     pub dry_run: bool,
-    /// The path of the copy, if one was requested; the session is then unchanged.
+    /// The path of the copy, if one was written; the session is then unchanged.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_path_option")]
     pub out: Option<PathBuf>,
-    /// The results for those of the session's other files that have generations in the archive.
+    /// The results for the session's other files. Files without generations in the archive are left
+    /// out.
     pub files: Vec<RestoredFile>,
-    /// The files of the session that have generations in the archive.
+    /// The files that were restored, or would be.
     #[serde(skip)]
     pub done: Vec<FileRestore>,
 }
@@ -130,7 +131,7 @@ impl RestoreReport {
         self.done.iter().all(FileRestore::is_nothing)
     }
 
-    /// The length of the files that have generations in the archive, in sum.
+    /// The length of the files in [`done`](RestoreReport::done), in sum.
     pub fn disk_bytes(&self) -> Change<Bytes> {
         Change {
             before: self.done.iter().map(|it| it.bytes_before).sum(),
@@ -201,8 +202,8 @@ impl RestoredFile {
         }
     }
 
-    /// The entry of a session's own file that was never compacted, while files that belong to it
-    /// were.
+    /// The result for the session's own file if it is not restored, for example because it was
+    /// never compacted.
     fn untouched(session: &OpenSession<'_>) -> Result<RestoredFile> {
         let loaded = session.load()?;
         let Digest { len, blake3 } = Digest::from_source(&loaded.source)?;

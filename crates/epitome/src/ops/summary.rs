@@ -49,7 +49,7 @@ pub enum ModelEvent {
         /// The tokens of the first question.
         tokens: Tokens,
     },
-    /// The model has responded, or all attempts have failed.
+    /// The model has written the summary, or all attempts have failed.
     Asked {
         /// The calls that were made, and their usage.
         models: AskedModels,

@@ -1,5 +1,5 @@
-//! A disk that fails at every step: a session and its sub-agents either all stay as they were, or
-//! all become what was planned.
+//! Tests of compacting and restoring a session with sub-agents. In most of them, a step of the disk
+//! fails: then the files either all stay as they were, or all become what was planned.
 
 use std::cell::Cell;
 use std::fs::{self, File, FileTimes};
@@ -110,8 +110,8 @@ fn session(lines: usize) -> String {
     text
 }
 
-/// Returns a function that lets write number `n` fail, counted from 0, and with `from_then_on` all
-/// later writes; and a flag that is set when a write fails.
+/// Returns a hook that makes write number `n` fail, counted from 0, and with `from_then_on` all
+/// later writes, too; and a flag that is set when a write fails.
 fn failing(
     n: usize,
     from_then_on: bool,
@@ -129,9 +129,9 @@ fn failing(
     (hook, failed)
 }
 
-/// Runs `work` on a new case once for each step that can fail. Then calls `check`, and checks that
-/// another compaction compacts all files, and that a restore gives all of them back. Returns the
-/// number of steps.
+/// Runs `work` on new cases: in the first run write number 0 fails, in the second write number 1,
+/// until none fails. After each run, calls `check`, and checks that another compaction succeeds and
+/// that a restore gives all files back. Returns the number of writes.
 fn every_step(
     short: bool,
     from_then_on: bool,
@@ -385,7 +385,7 @@ fn a_run_is_undone_after_one_block_of_it_was_put_back() {
     assert_eq!(case.originals(), [true; 3], "{done:?}");
 }
 
-/// The number of the packs of a session and its sub-agents, and their bytes on disk.
+/// The number of packs in the archive, and their bytes on disk.
 fn stored(case: &Case) -> (usize, u64) {
     let archive = case.config.archive();
     let keys = archive.sessions().expect("the archive can be listed");
@@ -419,8 +419,8 @@ fn the_same_bytes_are_stored_once_however_often_they_are_tried() {
     assert_eq!(case.originals(), [true; 3]);
 }
 
-/// A copy of a session was compacted twice. It is restored, although the session itself was
-/// compacted again.
+/// A copy of a compacted session is restored, although the session itself was restored and
+/// compacted again since.
 #[test]
 fn a_copy_is_given_back_although_its_first_compaction_was_repeated() {
     let case = Case::new(false);

@@ -17,8 +17,7 @@ pub struct LossGroup<'a> {
     pub title: String,
     /// The losses.
     pub members: LossMembers<'a>,
-    /// Whether the group has the least important losses: texts that can be read or run again, and
-    /// resolved errors.
+    /// Whether this is the last group, with the removed texts that are in no other group.
     pub is_rest: bool,
 }
 
@@ -203,8 +202,8 @@ impl Piece {
         is_one_of(self, &[LostKind::Read, LostKind::Change, LostKind::Rule])
     }
 
-    /// Details that are displayed with the name: the size, the number of the call or response, and
-    /// how the text was needed later.
+    /// Details that are displayed with the name, for example the size, and how the text was needed
+    /// later.
     pub fn details(&self) -> Vec<String> {
         let lost = &self.lost;
         let part = if lost.partly { " of it" } else { "" };
