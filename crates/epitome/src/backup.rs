@@ -22,9 +22,9 @@ pub enum BackupPlace {
 }
 
 /// Copies a session unchanged to `NAME.uncompressed.jsonl`, where `NAME` is the name of the
-/// session's file without its extension or, for a session in a database, its id. If that file
-/// exists, it stays, and the copy is named `NAME.uncompressed.2.jsonl`, and so on. Returns the path
-/// of the copy.
+/// session's file without its extension or, if the session is not one file, is made from its id. If
+/// that file exists, it stays, and the copy is named `NAME.uncompressed.2.jsonl`, and so on.
+/// Returns the path of the copy.
 ///
 /// # Errors
 ///

@@ -126,7 +126,7 @@ fn calibration_before<S: Source>(
     calibrate(&requests(&transcript, &before, &BTreeMap::new(), counter, len))
 }
 
-/// Whether a result that a resume sends is or begins with a stub of a recipe. Results that the
+/// Whether a result that a resume sends is a stub of a recipe, or begins with one. Results that the
 /// agent itself cleared do not count: many sessions have such results, and the error that they
 /// cause is part of [`Calibration::error`].
 fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {

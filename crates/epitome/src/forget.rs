@@ -5,7 +5,7 @@
 //! archive of compactions, from caches and from logs; on request also from the sessions of agents.
 //! [`ForgetSession`] removes what is stored of a session; the session itself stays where its agent
 //! keeps it, and so do a few files that only name it, such as logs. The report lists them. At the
-//! end, both check everything that epitome stores, to prove that nothing else is left.
+//! end, both check that nothing else is left.
 //!
 //! ```
 //! use epitome::forget::{ForgetText, PlaceKind};
@@ -69,8 +69,8 @@ pub struct ForgetReport {
     /// records.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutText>,
-    /// The restores of the session that were interrupted, and are completed before it is forgotten,
-    /// because what completes them is forgotten.
+    /// The interrupted restores of the session. They are completed before the session is forgotten,
+    /// because completing them needs its versions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub completed: Vec<InterruptedRestore>,
     /// Whether this is only what would be done.
@@ -110,8 +110,7 @@ pub struct ForgetPlace {
     pub count: u64,
     /// What is done at the place.
     pub action: ForgetAction,
-    /// Why a file of a session could not be searched, or why the text in it could not be replaced,
-    /// if that is so.
+    /// Why something stays at the place, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -120,7 +119,8 @@ pub struct ForgetPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlaceKind {
-    /// A file in the vault. `count` is the number of its versions that are masked or deleted.
+    /// A file in the vault. If a session is forgotten, `count` is the number of its versions; if a
+    /// text is forgotten, of those that contain the text.
     Vault,
     /// The packs of a session in the archive of compactions. If a session is forgotten, `count` is
     /// the number of its packs. If a text is forgotten, each pack with the text is a place of its
@@ -129,8 +129,8 @@ pub enum PlaceKind {
     /// A cache, which epitome computes again when it needs it. `count` is 1.
     Cache,
     /// Another file below the home of epitome, or a temporary file that a killed epitome left next
-    /// to a session. If a text is forgotten, `count` is how often the
-    /// file contains it; if a session is forgotten, `count` is 1.
+    /// to a session. If a text is forgotten, `count` is how often the file contains it; if a
+    /// session is forgotten, `count` is 1.
     File,
     /// A file of a session, where its agent keeps it. `count` is as for [`PlaceKind::File`].
     Session,

@@ -210,7 +210,7 @@ fn of_file(archive: &Archive, file: &Path, generations: &[Generation]) -> Result
 ///
 /// A compaction's generation is not needed if `current` begins with the file as it was before; if
 /// `current` contains all bytes that the compaction removed, and neither stubs nor records that it
-/// wrote; or if another generation that is in use can restore the same bytes.
+/// wrote; or if another generation that is in effect can restore the same bytes.
 pub(crate) fn unneeded(
     current: &dyn Source,
     generations: &[Generation],

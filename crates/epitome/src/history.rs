@@ -123,8 +123,8 @@ pub struct History {
     pub compactions: Vec<PastCompaction>,
     /// What could not be put back from the archive, each as a sentence.
     pub missing: Vec<String>,
-    /// The blocks whose text a resume does not send any more, by item and block index. Empty for a
-    /// session that was read as it is sent.
+    /// The blocks whose text, or a part of it, a resume does not send any more, by item and block
+    /// index. Empty for a session that was read as it is sent.
     pub unsent: BTreeSet<(usize, usize)>,
     /// Removed bytes that are not in `session`. A secret that occurs in them is hidden in all texts
     /// of `session`, too.
@@ -386,8 +386,8 @@ fn continued(
     }
 }
 
-/// The blocks of the uncompacted session whose text a resume does not send any more: a compaction
-/// removed the text, or took its whole record out of the context.
+/// The blocks of the uncompacted session whose text, or a part of it, a resume does not send any
+/// more: a compaction removed it, or took its whole record out of the context.
 fn unsent(
     transcript: &Transcript,
     whole: &Spliced<'_>,

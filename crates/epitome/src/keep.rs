@@ -71,8 +71,8 @@ use crate::regular;
 use crate::rows;
 use crate::vault::{Batch, Committed, Put};
 
-/// The maximum number of attempts of a scan. A scan is repeated if another keeper has recorded
-/// files meanwhile.
+/// The maximum number of attempts to add versions to the vault. An attempt fails, for example, if
+/// another keeper has added versions meanwhile.
 const ATTEMPTS: usize = 5;
 /// The time between two scans of everything, if the system reports the changes in every folder.
 const RESCAN: Duration = Duration::from_mins(10);
@@ -431,8 +431,8 @@ impl<'a> Keeper<'a> {
     /// Watches the folders of agents, and the folders of sessions that are outside of these.
     fn add_folders(&self, watch: &mut FolderWatch) {
         for agent in AGENTS.iter().filter(|it| self.agent.is_none_or(|name| name == it.name())) {
-            // If the folder contains a database, the folders in it are not watched: they may
-            // contain many files that are not sessions.
+            // If sessions of the agent are in a database, the folders in its folder are not
+            // watched: they may contain many files that are not sessions.
             let is_deep = self
                 .listed
                 .values()
@@ -691,14 +691,14 @@ impl Candidate {
 
     /// For the rows of a session in a database or a session of many files: the state that the list
     /// of sessions gives. If it is the same in two lists, the session did not change between them.
-    /// `None` for a single file.
+    /// `None` for a single file, and for a file that is not the session's main file.
     fn listed(&self) -> Option<Known> {
         let is_file = matches!(Place::parse(&self.path), Place::File(_));
         let (modified, size) = self.listed.filter(|_| !is_file)?;
         Some(Known::Listed(modified, size))
     }
 
-    /// Whether the file did not change since the vault got its content.
+    /// Whether the file certainly did not change since the vault got its content.
     fn is_known(&self, known: &HashMap<PathBuf, Known>) -> bool {
         match known.get(&self.path) {
             None => false,

@@ -341,7 +341,7 @@ impl ForgetSession {
         Ok(found)
     }
 
-    /// The files of the session that exist where the agent keeps them.
+    /// The files of the session that exist, sorted.
     fn present_files(&self, config: &Config) -> Vec<PathBuf> {
         let mut present = self.all_files(config);
         present.retain(|path| place::exists(path));

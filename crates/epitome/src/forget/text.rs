@@ -135,8 +135,7 @@ impl ForgetText {
     }
 
     /// The temporary files of killed processes, next to these files of sessions, that have the
-    /// text,
-    /// and how often each has it.
+    /// text, and how often each has it.
     fn leftovers_with(&self, own: &[PathBuf]) -> Result<Vec<(PathBuf, u64)>> {
         let mut found = Vec::new();
         for file in home::leftovers(own, GcMode::Show) {

@@ -13,9 +13,8 @@ use crate::error::{Error, Result};
 use crate::regular;
 use crate::store::write_over;
 
-/// The sessions that were forgotten, and are not kept again: hashes of agents and ids, each
-/// with the
-/// time at which the session was forgotten, if that is known.
+/// The sessions that were forgotten, and are not kept again: hashes of agents and ids, each with
+/// the time at which the session was forgotten, if that is known.
 #[derive(Debug, Default)]
 pub struct Forgotten(BTreeMap<String, Option<Timestamp>>);
 
@@ -39,10 +38,9 @@ impl Forgotten {
         !self.0.is_empty() && self.0.contains_key(&hash(agent, id))
     }
 
-    /// Whether the session that a user means by a path or an id was forgotten: then when, if
-    /// that is
-    /// known. The list has no ids, so a session that does not exist any more is recognised by its
-    /// full id alone.
+    /// Looks up the session that a user means by a path or an id. `None` if it was not forgotten;
+    /// otherwise the time at which it was, if that is known. The list has no ids, so a session that
+    /// does not exist any more is recognised by its full id alone.
     pub fn find(
         &self,
         config: &Config,

@@ -42,8 +42,8 @@ pub struct VersionHistory {
     /// The files that belong to the session, such as those of its sub-agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<VersionHistory>,
-    /// If this is the session's main file: the versions of this file on other machines, and those
-    /// at another path whose version numbers collide with these.
+    /// If this is the session's main file: the histories of the same file that are not part of this
+    /// one: those on other machines, and some of those at other paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<VersionHistory>,
 }
@@ -343,8 +343,7 @@ fn explained(
     generations.iter().any(is_undone).then_some(VersionReason::Restored)
 }
 
-/// What epitome did when it made a generation: a restore that did not restore the original is one,
-/// too.
+/// What epitome did when it made a generation: a compaction or a restore.
 fn made_by(made: &Generation) -> VersionReason {
     if made.is_restore() {
         return VersionReason::Restored;

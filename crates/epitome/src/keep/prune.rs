@@ -260,7 +260,7 @@ fn replaced_versions(vault: &Vault) -> Vec<Replaced<'_>> {
 }
 
 impl PruneReport {
-    /// The number of sessions of which no version stays.
+    /// The number of sessions with a file of which no version stays.
     pub fn sessions_lost(&self) -> u64 {
         let lost = self.files.iter().filter(|file| file.kept == 0);
         let sessions: BTreeSet<(&String, &String)> =

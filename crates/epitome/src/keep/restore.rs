@@ -31,11 +31,11 @@ use crate::source::{FileSource, copy};
 use crate::store::{disk, write_new};
 use crate::vault::{Committed, Put};
 
-/// Restores one version of a kept session. Each file that belongs to the session is restored to the
-/// last version that had been seen when this version was seen, or at least before the next one was.
-/// If the file did not exist then, it is deleted, after its present content was kept as a version.
-/// Rows of a database and files of which the vault cannot say whether they existed are left as they
-/// are.
+/// Restores one version of a kept session. Each file that belongs to the session is restored to its
+/// last version that had been seen when this version was seen. If the file did not exist then, it
+/// is restored to its last version from before the next version of the session or, if it did not
+/// exist then either, deleted, after its present content was kept as a version. Rows of a database,
+/// and files of which the vault cannot say whether they existed, are not deleted.
 #[derive(Clone, Copy, Debug)]
 pub struct RestoreVersion<'a> {
     /// The session, or a file that belongs to one: then only that file is restored.
@@ -186,12 +186,13 @@ impl RestoreVersion<'_> {
     ///
     /// `NotArchived` if there is no such version; `NotFound` if the file was deleted in the
     /// version; `Archive` if a part of the version is missing or damaged; `InUse`, `HeldByAgent` or
-    /// `Locked`, with the process that has the session; `Changed` if the session is written to all
-    /// the time; `Unsupported` if sessions at this place cannot be written in this way, if another
+    /// `Locked` if another process uses the session; `Changed` if the session is written to all the
+    /// time; `Unsupported` if sessions at this place cannot be written in this way, if another
     /// machine kept the session at a place that this one does not have, or if the agent would not
     /// read the file as part of the session; the errors of replacing. The session is unchanged
     /// then. `Disk` or `NoPermission` also if, after the files were replaced, a deleted file cannot
-    /// be created again or the vault cannot be written.
+    /// be created again or the vault cannot be written. Also the error of an earlier restore of the
+    /// session that was interrupted and cannot be completed.
     pub fn run(&self, config: &Config, vault: &mut Vault) -> Result<RestoredVersion> {
         if vault.machine().is_empty() {
             *vault = config.create_vault()?;
@@ -225,9 +226,8 @@ impl RestoreVersion<'_> {
         done.map(|()| joined(targets))
     }
 
-    /// Replaces the files that exist, creates the deleted ones again, and deletes those that
-    /// did not
-    /// exist when the version was seen.
+    /// Replaces the files that exist, creates the deleted ones again, and deletes those that did
+    /// not exist when the version was seen.
     fn write(&self, config: &Config, vault: &Vault, targets: &[&Target]) -> Result<()> {
         let (restored, deleted): (Vec<&Target>, Vec<&Target>) =
             targets.iter().partition(|target| target.content.is_some());
@@ -317,9 +317,9 @@ impl RestoreVersion<'_> {
         Ok(targets)
     }
 
-    /// The files that belong to the session now and of which the vault has no version: no scan has
-    /// seen them, so they are newer than all versions but the last. Files that cannot be read are
-    /// left out.
+    /// The files that belong to the session now and of which the vault has no version. They are
+    /// newer than the version to restore, unless that is the last one: then the result is empty.
+    /// Files that cannot be read are left out.
     fn never_kept(&self, config: &Config, vault: &Vault) -> Result<Vec<FileKey>> {
         let is_last = self.next_seen(config, vault).is_none();
         if is_last || self.file.part.is_some() || self.file.machine != vault.machine() {
@@ -337,10 +337,9 @@ impl RestoreVersion<'_> {
         Ok(parts.into_iter().map(key).collect())
     }
 
-    /// The kept files that belong to the session, each with the last version that had been seen
-    /// when the version to restore was seen. If the file did not exist then, but was made
-    /// before the
-    /// next version of the session was seen, with the last version before that.
+    /// The kept files that belong to the session, each with its last version that had been seen
+    /// when the version to restore was seen. If the file did not exist then, but was made before
+    /// the next version of the session was seen, with its last version from before that one.
     fn parts_then<'v>(
         &self,
         config: &Config,
@@ -380,8 +379,8 @@ impl RestoreVersion<'_> {
         Ok(newest.into_values().collect())
     }
 
-    /// When the next version of the file was seen. `None` if the version to restore is the
-    /// last one.
+    /// When the next version of the file was seen. `None` if the version to restore is the last
+    /// one.
     fn next_seen(&self, config: &Config, vault: &Vault) -> Option<Timestamp> {
         let versions = versions_at_place(config, vault, self.file).into_iter();
         let mut later = versions.filter(|(_, version)| version.number > self.number);

@@ -23,7 +23,7 @@ pub(super) struct Intention {
     /// The machine that kept the restored file.
     machine: String,
     file: FileKey,
-    /// The version.
+    /// The number of the version that is restored.
     pub number: u64,
     /// The files that are replaced.
     pub files: Vec<IntendedFile>,
@@ -37,9 +37,9 @@ pub(super) struct IntendedFile {
     pub file: FileKey,
     /// The digest of the content before the restore; `None` if there was no file.
     pub before: Option<Digest>,
-    /// The content that is restored; `None` if the file is deleted, or if an older epitome
-    /// wrote the
-    /// record. The version may have another content later, if a text in it is forgotten.
+    /// The digest of the content that is restored. `None` if the file is deleted, or if an older
+    /// epitome wrote the record. The version may have another content later, if a text in it is
+    /// forgotten.
     #[serde(default)]
     pub after: Option<Digest>,
     /// Whether the file is deleted, because it did not exist when the version was seen.
@@ -132,8 +132,7 @@ impl RestoreRecords {
 
     /// Removes a record.
     pub fn remove(&self, path: &Path) {
-        // If this fails, the next scan or restore finds the restore complete, and removes the
-        // record.
+        // If this fails, a later scan or restore removes the record.
         fs::remove_file(path).ok();
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn complete_restores_of(
     errors.into_iter().next().map_or(Ok(completed), Err)
 }
 
-/// Completes those of the recorded restores whose sessions are wanted.
+/// Completes those of the recorded restores for whose files `is_wanted` returns true.
 pub(super) fn complete_all(
     records: &RestoreRecords,
     config: &Config,
@@ -159,7 +159,8 @@ impl RestoreVersion<'_> {
     }
 }
 
-/// An error that left several files as they are. An error of a single file names it already.
+/// The error `err` with the names of the files that are not restored yet, if there are several. The
+/// error for a single file names it already.
 fn not_restored(err: Error, paths: &[PathBuf]) -> Error {
     if paths.len() < 2 {
         return err;

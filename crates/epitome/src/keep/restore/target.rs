@@ -58,7 +58,8 @@ impl Target {
         Ok(Target::new(file, number, Some(content), report))
     }
 
-    /// A file that did not exist at `seen`, as its version `number` says, or 0.
+    /// A target for a file that did not exist at `seen`, and is deleted. `number` is the version
+    /// that says so, or 0.
     pub(super) fn absent(file: &FileKey, number: u64, seen: Timestamp) -> Target {
         let report = RestoredVersion {
             agent: file.agent.clone(),
@@ -68,7 +69,7 @@ impl Target {
             seen,
             bytes: Bytes(0),
             blake3: Hash::compute(b""),
-            // Until it is known that there is a file.
+            // This is changed if the file exists.
             unchanged: true,
             replaced: None,
             deleted: true,
@@ -117,8 +118,8 @@ impl Target {
         }
     }
 
-    /// The record of what is going to be replaced. Call this only after [`keep_present`], which
-    /// keeps the present content.
+    /// The record of what is going to be replaced. Call this only after `keep_present`, which keeps
+    /// the present content.
     pub(super) fn intended(&self, vault: &Vault) -> Result<IntendedFile> {
         let before = match self.report.replaced {
             Some(number) => Some(vault.version(&self.file, number)?.digest),
@@ -132,7 +133,8 @@ impl Target {
         Ok(IntendedFile { file, before, after, is_deleted: self.content.is_none() })
     }
 
-    /// Whether the file has the content that was to be restored, or is deleted if it was to be.
+    /// Whether the restore has reached this file already: it has the content to restore, or does
+    /// not exist if it was to be deleted.
     pub(super) fn is_replaced(&self, file: &IntendedFile) -> Result<bool> {
         if !self.is_there() {
             return Ok(file.is_deleted);

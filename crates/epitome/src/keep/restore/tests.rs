@@ -295,7 +295,7 @@ fn a_sub_agent_that_did_not_exist_when_a_version_was_seen_is_kept_and_deleted() 
     assert_eq!(deleted(&done), [(c, Some(1)), (d, Some(1))]);
     assert_eq!(session.now(), session.first);
     assert!(!later.exists() && !never_kept.exists());
-    // Nothing is lost: the version from before the restore has them.
+    // A restore of the version from before gives the deleted files back.
     let number = done.replaced.expect("a version");
     let mut vault = session.config.vault().expect("a vault");
     let restore = RestoreVersion { file: &session.file, number, force: false };
