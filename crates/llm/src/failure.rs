@@ -12,7 +12,7 @@ pub enum Failure {
     /// The provider with this name needs a key, and none is set.
     #[error("there is no key for {0}")]
     NoKey(String),
-    /// The model cannot be called with these settings, or the request cannot be authenticated.
+    /// The request cannot be made or sent with these settings.
     #[error("{0}")]
     Setup(String),
     /// The key is rejected, or lacks a permission.
@@ -21,7 +21,8 @@ pub enum Failure {
     /// There is no such model, or no such service at that URL.
     #[error("there is no such model: {0}")]
     NoSuchModel(String),
-    /// The service rejects the request: it is invalid, or the account has no credit left.
+    /// The service rejects the request, for example because it is invalid, or because the account
+    /// has no credit left.
     #[error("the request was rejected: {0}")]
     Rejected(String),
     /// The service refuses to answer the request because of its content.

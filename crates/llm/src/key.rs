@@ -16,15 +16,15 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// Every part of a key with at least this many characters is removed from texts.
+/// [`Key::hide`] replaces every part of a key with at least this many characters.
 pub(crate) const SHOWN: usize = 8;
 /// Services show the first or the last characters of a key, with stars or dots in place of the
 /// rest. These characters are removed if they are at least this many and not part of a word.
 const END: usize = 4;
 
 impl Key {
-    /// Makes a key from a text; spaces around the text are left out. `None` if the text is blank or
-    /// cannot be sent in a header.
+    /// Makes a key from a text; spaces around the text are left out. `None` if the rest is empty,
+    /// or contains anything but visible ASCII characters.
     pub fn new(text: impl AsRef<str>) -> Option<Key> {
         let text = text.as_ref().trim();
         let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());

@@ -3,7 +3,7 @@
 //!
 //! What the model needed can be seen in the session itself: if it writes a fact (a name, a path, a
 //! number) that occurred earlier, it has taken the fact from its context. A [`History`] is a
-//! session as a list of [`MeasuredBlock`]s, and [`Needs`] are the earlier facts that each response
+//! session as a list of [`MeasuredBlock`]s, and [`Needs`] has the earlier facts that each response
 //! used.
 //!
 //! [`ForcedCompaction`] measures one compaction: how many of the facts that were used after it the

@@ -91,7 +91,7 @@ mod tests {
 
     const KEY: &str = "sk-test-0123456789abcdefghij";
 
-    /// What is passed on of these deltas: reasoning in parentheses, and the names of calls in
+    /// What is passed on of these deltas: reasoning in parentheses, and the names of calls in angle
     /// brackets.
     fn passed(deltas: &[Delta<'_>]) -> String {
         let key = Key::new(KEY);
@@ -142,7 +142,8 @@ mod tests {
         ];
         let expect = "(so it is)sk-test(sk-test)<[key]>[key]([key])s";
         assert_eq!(passed(&deltas), expect);
-        // What is void is no beginning of a key.
+        // A text that is void, because a `Restart` follows, is not searched together with the next
+        // text.
         let deltas = [Delta::Text(first), Delta::Restart, Delta::Text(second)];
         assert_eq!(passed(&deltas), format!("sk-test<again>{second}"));
         // A beginning of the key at the end is passed on, as it is in the response.
