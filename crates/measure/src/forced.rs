@@ -14,8 +14,7 @@ use crate::history::History;
 use crate::lines::{LineId, plain_line};
 use crate::needs::{Edit, HORIZON, Needs, UsedFact};
 
-/// The references with which the model can recall results, by the id of the call: one for each
-/// result of which the context does not contain the whole text.
+/// The references with which the model can recall results, by the ids of their calls.
 pub type References = HashMap<Box<str>, String>;
 
 /// The lines with a fact are taken from at most this many blocks: the newest ones that contain the
