@@ -32,13 +32,13 @@ pub enum Version {
     /// As it was before epitome compacted it, with everything that the agent appended since.
     #[default]
     AsItWas,
-    /// As it is stored, with its stubs: what a resume sends.
+    /// As it is stored now, with stubs in place of removed texts.
     AsSent,
 }
 
 /// The bytes of a session that was opened for reading.
 pub enum ShownSource {
-    /// A file, or rows of a database.
+    /// What is stored, for example a file or rows of a database.
     File(FileSource),
     /// Bytes that are not a file, such as standard input.
     Memory(Vec<u8>),

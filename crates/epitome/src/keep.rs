@@ -1,4 +1,5 @@
-//! Keeps versions of all sessions: what an agent wrote, also after it overwrote, cut or deleted it.
+//! Keeps versions of all sessions: what an agent wrote stays available after the agent overwrites,
+//! cuts or deletes it.
 //!
 //! A [`Keeper`] scans the sessions of agents and adds what is new to the
 //! [vault](epitome_store::vault). [`find`](fn@find) finds a session in the vault, also one that its
@@ -166,7 +167,7 @@ impl From<&FileKey> for KeptFile {
     }
 }
 
-/// A version that was added, or would be added.
+/// A version that was added to the vault, or would be added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeptVersion {
     /// The file.
@@ -558,7 +559,7 @@ impl<'a> Keeper<'a> {
                     let listed = candidate.listed();
                     proved.extend(listed.map(|known| (candidate.path.clone(), known)));
                 }
-                // The file was deleted since it was listed: the next scan records that.
+                // The file was deleted since it was listed.
                 Err(err) if err.kind() == ErrorKind::NotFound => {}
                 Err(err) if is_of_vault(&err, self.config) => return Err(err),
                 Err(err) => report.unread.push(err.with_default_path(&candidate.path)),

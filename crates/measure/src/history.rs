@@ -248,8 +248,8 @@ fn has_content(block: &Block, source: &dyn Source) -> bool {
 }
 
 impl MeasuredBlock {
-    /// Whether a fact in this block is a use of the fact by the model: the model wrote the block,
-    /// and it is not reasoning, which is not sent to every model.
+    /// Whether a fact in this block counts as a use of the fact by the model: the model wrote the
+    /// block, and the block is not reasoning.
     pub(crate) fn is_used(&self) -> bool {
         self.by_model && self.kind != BlockKind::Thinking
     }

@@ -14,8 +14,8 @@ use crate::session::Loaded;
 struct FixedSpans {
     /// Reasoning, which a model service may have signed, and pictures.
     sealed: Vec<Span>,
-    /// The folder in which the session was run, in the records of its agent, which finds and
-    /// resumes the session by it.
+    /// The places in the agent's records with the folder in which the session was run. The agent
+    /// finds the session by this folder.
     folder: Vec<Span>,
 }
 
@@ -171,7 +171,7 @@ mod tests {
     use super::super::text::rule;
     use super::*;
 
-    /// The session after the text was replaced, and why it still has the text.
+    /// The session after the text was replaced, and why it still has the text, if it does.
     fn replaced(agent: &str, session: &str, text: &str) -> Result<(String, Option<String>)> {
         let read = |text: &str| Loaded::read(text.as_bytes().to_vec(), Some(agent));
         let session = read(session)?;

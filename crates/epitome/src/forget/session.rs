@@ -74,7 +74,7 @@ impl ForgetSession {
                 key.id.starts_with(text) && is_of_agent
             };
             found = archived.filter(is_meant).map(|key| (key.agent, key.id)).collect();
-            // The ids of sub-agents begin with the id of their session.
+            // The ids of sub-agents may begin with the id of their session.
             if found.iter().any(|(_, id)| id == text) {
                 found.retain(|(_, id)| id == text);
             }

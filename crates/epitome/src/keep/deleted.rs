@@ -23,7 +23,8 @@ pub struct DeletedSession {
     pub agent: String,
     /// The id of the session.
     pub session: String,
-    /// The address at which the session was: in the present home, if it was moved since.
+    /// The address at which the session was; if the home folder was moved since, the address in the
+    /// present one.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
     /// The name of the other machine that kept the session. `None` if this machine kept it.

@@ -28,7 +28,8 @@ pub struct VersionHistory {
     pub part: Option<String>,
     /// The machine on which the file was kept.
     pub machine: String,
-    /// The address of the file, in the present home if it was moved: a path, or `DATABASE#ID`.
+    /// The address of the file: a path, or `DATABASE#ID`. If the home folder was moved, the address
+    /// in the present one.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub path: PathBuf,
     /// Whether another machine kept the file, and this one received the versions.
@@ -331,7 +332,7 @@ fn explained(
         is_compacted && begins_with.contains(&it.after) && !is_whole
     });
     if let Some(made) = made {
-        // It was compacted in the version before as well: something else was done since.
+        // If the version before begins with the same result, this compaction is not what changed.
         return (!began_with.contains(&made.after)).then(|| made_by(made));
     }
     let is_undone = |it: &Generation| {
@@ -366,7 +367,8 @@ fn reason(
         return Some(VersionReason::RestoredVersion { version });
     }
     let before = before.filter(|before| before.digest != version.digest)?;
-    // A content that was there before says nothing about when it was made.
+    // If the file went back to an earlier content, the compaction that made this content may be
+    // older. So only a compaction between the two versions counts.
     let between = before.seen..=version.seen;
     let is_back = matches!(change, Change::Back(_));
     let is_made_by = |it: &&Generation| {

@@ -42,7 +42,7 @@ pub struct RestoreVersion<'a> {
     pub file: &'a FileKey,
     /// The number of the version of `file`.
     pub number: u64,
-    /// Whether to continue if another process has the session open.
+    /// Whether to continue if another process uses the session.
     pub force: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Records of restores of several files, with which a restore is completed if its process was
-//! killed between two of them.
+//! Records of restores that change several files. If a process is killed between two files, a later
+//! process completes the restore with its record.
 //!
-//! Before the first file is replaced, what is going to be replaced is written to
-//! `<home>/vault/restoring/<hash of the path>`. One process at a time writes, completes and removes
-//! records: it holds the lock on `<home>/vault/restoring.lock`.
+//! Before the first file is changed, the record is written to `<home>/vault/restoring/<hash of the
+//! session's path>`. One process at a time writes, completes and removes records: it holds the lock
+//! on `<home>/vault/restoring.lock`.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -25,11 +25,11 @@ pub(super) struct Intention {
     file: FileKey,
     /// The number of the version that is restored.
     pub number: u64,
-    /// The files that are replaced.
+    /// The files that the restore changes.
     pub files: Vec<IntendedFile>,
 }
 
-/// A file that is going to be replaced.
+/// A file that is going to be replaced, created or deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct IntendedFile {
     /// The file. Its `machine` is left empty: it is always this machine.

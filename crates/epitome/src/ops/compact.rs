@@ -69,8 +69,8 @@ pub struct Compact<'a> {
     /// summary, only the session's own file is compacted: the summary does not say what sub-agents
     /// did.
     pub summary: Option<SummaryFrom<'a>>,
-    /// Whether to continue if another process has the session open. If the agent holds its own lock
-    /// on the session, the compaction is refused all the same.
+    /// Whether to continue if another process uses the session. If the agent holds its own lock on
+    /// the session, the compaction is refused all the same.
     pub force: bool,
     /// Where a whole copy of each file is kept before it is replaced. `None`: no copy is kept.
     pub backup: Option<BackupPlace>,
@@ -109,7 +109,8 @@ impl<'a> Compact<'a> {
         Compact { recipe, counter, run, way, summary, force: false, backup, out, least, window }
     }
 
-    /// The defaults of `epitome compact SESSION`, with the user's settings.
+    /// The defaults of `epitome compact SESSION`, with the backup and the window of the user's
+    /// settings.
     pub fn with_settings(
         settings: &Settings,
         recipe: &'a Recipe,

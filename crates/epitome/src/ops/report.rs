@@ -115,7 +115,7 @@ pub struct FaultFound {
     pub what: String,
 }
 
-/// A process that has a session open.
+/// A process that uses a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UserFound {
     /// The id of the process; 0 if it is unknown.

@@ -65,8 +65,8 @@ pub enum What<'a> {
 pub struct Restore<'a> {
     /// What is restored.
     pub what: What<'a>,
-    /// Whether to continue if another process has the session open. If the agent holds its own lock
-    /// on the session, the restore is refused all the same.
+    /// Whether to continue if another process uses the session. If the agent holds its own lock on
+    /// the session, the restore is refused all the same.
     pub force: bool,
     /// What to do if the archive is damaged: refuse, or restore what can be restored.
     pub damage: Damage,

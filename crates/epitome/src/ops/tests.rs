@@ -365,7 +365,7 @@ fn what_is_exported_gives_a_session_back_with_its_sub_agents() {
     }
 }
 
-/// A block is put back, and then the run is undone: the block is undone with it.
+/// One removed text is put back, and then the run is undone: all files are as the agent wrote them.
 #[test]
 fn a_run_is_undone_after_one_block_of_it_was_put_back() {
     let case = Case::new(false);

@@ -69,7 +69,7 @@ impl Target {
             seen,
             bytes: Bytes(0),
             blake3: Hash::compute(b""),
-            // This is changed if the file exists.
+            // This is set to false if the file exists.
             unchanged: true,
             replaced: None,
             deleted: true,
@@ -143,7 +143,7 @@ impl Target {
         Ok(file.after == Some(Digest::from_source(&present)?) || self.has(&present)?)
     }
 
-    /// Whether the content to restore is the same as this one.
+    /// Whether the content to restore is the same as `present`. False if the file is to be deleted.
     pub(super) fn has(&self, present: &FileSource) -> Result<bool> {
         match &self.content {
             Some(content) => is_same(present, content),
