@@ -71,7 +71,8 @@ pub struct RestoredBytes {
 impl Compact<'_> {
     /// Compacts a session that is in memory, as [`run`](Compact::run) compacts a file with these
     /// bytes, but without the minimum [`least`](Compact::least). `name` identifies the session if
-    /// it has no id of its own. `at` is recorded as the time of the compaction.
+    /// it has no id of its own. `at` is recorded as the time of the compaction, so that a caller
+    /// can make the same pack again.
     ///
     /// ```
     /// use epitome::Loaded;

@@ -95,7 +95,7 @@ pub struct CompactionLosses {
     pub context_tokens: Change<Tokens>,
     /// The number and the tokens of the removed texts, by kind.
     pub left: BTreeMap<LostKind, LossAmount>,
-    /// The calls that the agent repeated only because their results had been removed.
+    /// The calls that the agent probably repeated only because their results had been removed.
     pub again: AgainTotal,
     /// The numbers of distinct facts: before the compaction, removed by it, and used later.
     pub facts: FactTotals,

@@ -129,8 +129,8 @@ impl CompactionLosses {
         self.pieces.iter().filter(|it| is_wanted(it)).collect()
     }
 
-    /// The calls that were repeated because their results had been removed, those with the most
-    /// tokens first.
+    /// The calls that were probably repeated because their results had been removed, those with the
+    /// most tokens first.
     fn repeated_calls(&self) -> Option<LossGroup<'_>> {
         let mut pieces = self.pieces_where(is_repeated);
         pieces.sort_by_key(|piece| {
