@@ -15,18 +15,18 @@ use crate::model_address::ModelAddress;
 use crate::session_file::{SessionFile, stem};
 use crate::unread::UnreadErrors;
 
-/// An agent: where it keeps sessions, and how it uses them. Most methods have a default: that the
-/// agent lacks the feature, or that the feature is unknown.
+/// An agent: where it keeps sessions, and how it uses them. Most methods have a default
+/// implementation.
 pub trait Agent: Sync {
     /// The format of the agent's sessions.
     fn format(&self) -> &'static Format;
 
-    /// The names of the environment variables that set the agent's folders.
+    /// The names of the environment variables that say where the agent keeps its files.
     fn variables(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The folder in or below which the agent keeps its sessions.
+    /// A folder in or below which the agent keeps sessions.
     fn folder(&self, environment: &Environment) -> PathBuf;
 
     /// The sessions of the agent, without those of sub-agents. A sub-agent's session may be in the
@@ -45,7 +45,8 @@ pub trait Agent: Sync {
         id.starts_with(text)
     }
 
-    /// Whether the file at this path is a sub-agent's, and so belongs to another session.
+    /// Whether the name of the file at this path shows that a sub-agent wrote it, so that it
+    /// belongs to another session.
     fn is_part(&self, _file: &Path) -> bool {
         false
     }
@@ -64,14 +65,14 @@ pub trait Agent: Sync {
         if name.starts_with("agent-") { format!("{session}.{name}") } else { name.into_owned() }
     }
 
-    /// The processes that use a session without holding its file open.
+    /// The processes that use a session according to the agent's own files or locks.
     fn users(&self, _: &Environment, _session: &Path) -> Vec<User> {
         Vec::new()
     }
 
     /// Takes the agent's own lock against other writers of a session. `None` if the agent has no
-    /// such lock for this session, if the lock's file cannot be opened, or if the file system does
-    /// not support locks.
+    /// such lock for this session, or if the lock cannot be used, for example on a file system
+    /// without locks.
     ///
     /// # Errors
     ///
@@ -110,7 +111,7 @@ pub trait Agent: Sync {
         None
     }
 
-    /// How an MCP server is added to the agent's settings; `None` if that is unknown.
+    /// How an MCP server is added to the agent's settings; `None` if that is impossible or unknown.
     fn mcp(&self) -> Option<AdditionTarget> {
         None
     }

@@ -17,8 +17,8 @@ const DEPTH: usize = 16;
 
 /// Returns the sessions in a folder and below it, down to 16 folders deep, ordered by path. A file
 /// is taken for a session if its name ends in `.jsonl`, `.jsonl.zst` or `.json`, and its first
-/// bytes have a known format. Files of sub-agents, and files that cannot be read, are left out.
-/// Links are not followed.
+/// bytes have a known format. Files of Claude Code's sub-agents, and files that cannot be read, are
+/// left out. Links are not followed.
 pub fn sessions_below(folder: &Path) -> Vec<SessionFile> {
     let mut files = Vec::new();
     walk(folder, DEPTH, &mut files);

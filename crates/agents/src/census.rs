@@ -249,7 +249,8 @@ fn in_database(database: &Path, id: &str) -> Presence {
     }
 }
 
-/// Whether an error means that there is something to read, which could not be read.
+/// Whether an error hides a possible session. False if the file is missing, is not a regular file,
+/// or has no known format.
 fn is_there(err: &Error) -> bool {
     !matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }

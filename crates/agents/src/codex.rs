@@ -137,8 +137,8 @@ fn place(environment: &Environment, new: &NewSession<'_>) -> Result<PathBuf> {
     Ok(Codex.folder(environment).join("sessions").join(day).join(name))
 }
 
-/// Rollouts in `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, and directly in
-/// `archived_sessions/`.
+/// The rollouts in the folders `sessions/<year>/<month>/<day>` and `archived_sessions` of an
+/// installation of Codex.
 fn files(home: &Path, unread: &mut UnreadErrors) -> Vec<PathBuf> {
     let mut found = unread.files_in(&home.join("archived_sessions"));
     let mut folders = vec![home.join("sessions")];
@@ -292,8 +292,8 @@ fn origin_of(path: &Path) -> Result<Option<Origin>> {
     }
 }
 
-/// Whether an error means that the bytes are not valid zstd data. Such an error has no number,
-/// unlike an error of the system, and contains no [`Error`], unlike an error of [`regular::open`].
+/// Whether an error means that the bytes are not valid zstd data. Such an error has no error number
+/// of the operating system, and contains no [`Error`], as an error of [`regular::open`] does.
 fn is_compression_error(err: &std::io::Error) -> bool {
     err.raw_os_error().is_none() && err.get_ref().is_none_or(|it| !it.is::<Error>())
 }
@@ -313,8 +313,8 @@ fn day(stem: &str) -> &str {
     stem.get(.."rollout-2026-11-20".len()).unwrap_or(stem)
 }
 
-/// How the names of rollouts begin that were begun on the day after `time` in UTC. The days in
-/// names are in the time zone of Codex, which may be one day ahead of UTC.
+/// The beginning of the name of a rollout from the day after `time`, in UTC. The days in the names
+/// are local, and may be one day ahead of UTC.
 fn day_after(time: SystemTime) -> Option<String> {
     let time = jiff::Timestamp::try_from(time).ok()?.to_zoned(jiff::tz::TimeZone::UTC);
     Some(format!("rollout-{}", time.tomorrow().ok()?.date()))
@@ -376,8 +376,8 @@ fn lock_of(home: &Path, session: &Path) -> Option<PathBuf> {
     locks.is_dir().then(|| locks.join(format!("{}.lock", id(&stem(&real)))))
 }
 
-/// The path of the rollout, if the file is one and is in this installation. A copy elsewhere has
-/// the same id but is not used by Codex.
+/// The real path of a rollout of this installation; `None` for any other file. A copy elsewhere has
+/// the same id, but Codex does not use it.
 fn rollout_below(home: &Path, session: &Path) -> Option<PathBuf> {
     let real = session.canonicalize().ok()?;
     let home = home.canonicalize().ok()?;

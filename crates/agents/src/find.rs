@@ -1,9 +1,7 @@
 //! Finds all sessions on this machine, the session that a user means, and the files that belong to
 //! a session.
 //!
-//! This module reads only names of files, databases, the small files and locks by which agents mark
-//! open sessions, and the beginnings of sessions, which show the format and, for Codex, refer to
-//! other sessions.
+//! Of a session in a file of its own, this module reads at most the beginning.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -62,7 +60,7 @@ pub fn all(environment: &Environment, agent: Option<&str>) -> FoundSessions {
     FoundSessions { sessions, unread: unread.into_errors() }
 }
 
-/// The folders in which agents keep sessions, whether or not they exist.
+/// For each agent, a folder in or below which it keeps sessions, whether or not the folder exists.
 pub fn folders(environment: &Environment) -> Vec<PathBuf> {
     AGENTS.iter().map(|agent| agent.folder(environment)).collect()
 }
@@ -70,7 +68,7 @@ pub fn folders(environment: &Environment) -> Vec<PathBuf> {
 /// The session that a user means by a path, by `DATABASE#ID`, by an id or its beginning, or by the
 /// beginning of a file's name.
 pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) -> SessionMatch {
-    // A blank text, such as an unset variable, is the beginning of every id.
+    // An empty text, such as the value of an unset variable, would match every id.
     if text.trim().is_empty() {
         return SessionMatch::Nothing;
     }
@@ -109,7 +107,7 @@ pub fn find_session(environment: &Environment, text: &str, agent: Option<&str>) 
         found.extend(parts.filter(is_meant));
     }
     if let Some(exact) = found.iter().position(|file| file.id == text || file.stem() == text) {
-        // An id that two folders have is ambiguous: the user must give a path.
+        // If several sessions have this id, the user must give a path.
         if found.iter().filter(|file| file.id == text).count() < 2 {
             return SessionMatch::File(found.swap_remove(exact).path);
         }
@@ -173,7 +171,7 @@ fn of_place(place: &Place, session: &Path, unread: &mut UnreadErrors) -> Vec<Pat
                 .map(|agent| agent.sub_agents(session, unread))
                 .unwrap_or_default(),
             // The file is damaged or missing, so its agent is unknown. Files of its sub-agents may
-            // still exist: every agent looks for those with its own names.
+            // still exist: each agent looks for files with the names that it gives them.
             None => AGENTS.iter().flat_map(|agent| agent.sub_agents(session, unread)).collect(),
         },
     }
@@ -212,7 +210,7 @@ fn format_at(session: &Path) -> Option<&'static Format> {
     })
 }
 
-/// The number of sub-agents that a session started.
+/// The number of sub-agents whose files or rows belong to a session.
 pub fn sub_agents(session: &Path) -> usize {
     let found = companions(session);
     match Place::parse(session) {
@@ -237,8 +235,8 @@ pub fn agents_with_hooks() -> impl Iterator<Item = (&'static dyn Agent, HookTarg
     AGENTS.iter().filter_map(|agent| Some((*agent, agent.hook()?)))
 }
 
-/// The processes that use a session: those that have its file open, and agents that mark the
-/// session as open without holding its file.
+/// The processes that use a session: those that have its file open, and those that use it according
+/// to an agent's own files or locks.
 ///
 /// Rows of a database have no users: the database has its own locks.
 pub fn users(environment: &Environment, session: &Path) -> Vec<User> {

@@ -12,11 +12,10 @@ pub struct ModelAddress {
     pub path: &'static str,
     /// Returns the variables, arguments and file with which a run uses the base URL `url`.
     pub launch: fn(url: &str) -> Launch,
-    /// How the run is given an MCP server. `None` if the agent has no option for that.
+    /// How the run is given an MCP server. `None` if no option for that is known.
     pub mcp: Option<McpArguments>,
     /// Changes the variables, arguments or file of a run so that the agent does not compact by
-    /// itself. `None` if only the agent's settings can prevent that. The user can still request a
-    /// compaction.
+    /// itself. `None` if no such change is known. The user can still request a compaction.
     pub hold_compaction: Option<fn(&mut Launch)>,
 }
 
@@ -96,7 +95,7 @@ fn quoted_list(texts: &[&str]) -> String {
     texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(",")
 }
 
-/// Codex. The base URL of its own provider can be set on the command line.
+/// Codex. An option sets the base URL of its built-in provider, OpenAI.
 pub(crate) const CODEX: ModelAddress = ModelAddress {
     program: "codex",
     variable: None,

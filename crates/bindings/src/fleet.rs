@@ -56,7 +56,7 @@ pub struct Fleet {
 /// A session of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetSession<'a> {
-    /// The caller's name of the session. It is used if the session has no id of its own.
+    /// The caller's name of the session. A compaction uses it if the session has no id of its own.
     pub id: &'a str,
     /// The bytes of the session, not compressed. Without bytes, the result of the row is an error.
     pub bytes: Option<&'a [u8]>,
@@ -125,7 +125,7 @@ pub struct InspectedRow {
     pub model: Option<String>,
     /// The folder in which the session was run.
     pub cwd: Option<String>,
-    /// The tokens that a resume sends.
+    /// The tokens of the messages that a resume sends.
     pub context_tokens: Tokens,
     /// The number of messages.
     pub entries: u64,

@@ -323,7 +323,7 @@ impl Agent {
         let context = match of_task.map(|call| self.machine.task_context(call)) {
             None => self.machine.context(),
             Some(Some(context)) => context,
-            // The task has ended.
+            // The sub-agent has ended.
             Some(None) => return,
         };
         let place = self.workplace.clone();

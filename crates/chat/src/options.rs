@@ -9,7 +9,8 @@ use crate::permissions::Rule;
 /// The smallest window for a chat.
 const LEAST_WINDOW: Tokens = Tokens(4_000);
 
-/// The options of a chat. A model or a recipe that is not given comes from the settings.
+/// The options of a chat. A model or a recipe that is not given comes from the resumed session, or
+/// else from the settings.
 #[derive(Clone, Debug)]
 pub struct ChatOptions {
     /// The folders of this machine, and the folder of the project.

@@ -106,7 +106,7 @@ enum Scope {
     /// A single plain command that begins with these words.
     CommandPrefix(Vec<String>),
     /// Command lines that contain these words in sequence. Options may be between the words, and
-    /// quotes and backslashes do not hide them.
+    /// quotes and backslashes do not hide the words.
     CommandWords(Vec<String>),
     /// One tool of an MCP server, or all of them.
     Mcp(String, Option<String>),
@@ -414,7 +414,7 @@ fn begins_with(words: &[String], said: &[&str]) -> bool {
         if begins_with(others, rest) {
             return true;
         }
-        // Skips an option, and possibly its value.
+        // Skips an option, and possibly one or two values of it.
         match rest {
             [option, more @ ..] if option.starts_with('-') => {
                 if let [_, behind @ ..] = more

@@ -24,7 +24,7 @@ pub struct StartedChat {
     pub agent: Agent,
     /// What changes the agent on commands of the user.
     pub setup: AgentSetup,
-    /// Further events to show at first.
+    /// Events to show after the one that names the session, such as notices.
     pub notices: Vec<Event>,
 }
 

@@ -47,7 +47,7 @@ pub type Outcome = Result<String, String>;
 pub struct Tool {
     /// The name of the tool.
     pub name: &'static str,
-    /// The kind of the tool, which decides how its calls are displayed.
+    /// The kind of the tool, such as one that reads a file.
     pub kind: ToolKind,
     /// A short description of a call from its most important arguments. `None` if the first of them
     /// is missing.

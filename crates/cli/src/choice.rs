@@ -71,7 +71,8 @@ impl Choice {
             turns: self.keep_turns,
             results: self.keep_results,
             tokens: self.keep_tokens,
-            // A number that the user typed is used even if it keeps the whole session.
+            // A number of turns or results that the user typed is used even if it keeps the whole
+            // session.
             all: match self.keep_turns.or(self.keep_results) {
                 Some(_) => All::Kept,
                 None => All::Tail,

@@ -22,14 +22,14 @@ pub enum Status {
     Quiet = 0,
     /// A bug of epitome.
     Bug = 1,
-    /// An invalid command line or setting.
+    /// An invalid command line, setting, recipe and the like.
     Usage = 2,
-    /// A session cannot be read.
+    /// Something cannot be found or read, most often a session.
     Unreadable = 3,
     /// Something was refused: the session is in use, an invariant would be violated, the user
     /// answered no, and the like.
     Refused = 4,
-    /// An error of the disk or the archive.
+    /// An error of the disk, the archive or the system.
     Disk = 5,
     /// A scan found something.
     Found = 6,
@@ -66,7 +66,8 @@ impl Failure {
         Failure::new(Status::Usage, "usage", message)
     }
 
-    /// An error of the operating system while something other than the output was read or written.
+    /// A failure with the status `Disk` because of an error of the operating system. Not for errors
+    /// of writing the output.
     pub fn disk(message: impl Into<String>, err: &io::Error) -> Failure {
         Failure::new(Status::Disk, "disk", message).because(err)
     }

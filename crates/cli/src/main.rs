@@ -5,9 +5,8 @@
 //! and `session.rs` the sessions that they name. `failure.rs` turns an error into a message, hints
 //! and an exit status; `docs/exit-codes.md` lists them.
 //!
-//! For people, results are laid out by the commands and by modules that several commands
-//! share, such
-//! as `report.rs`, `losses.rs` and `table.rs`; for programs, they are printed as the library's
+//! For people, results are laid out by the commands and by modules that several commands share,
+//! such as `report.rs`, `losses.rs` and `table.rs`; for programs, they are printed as the library's
 //! reports (`docs/json.md`). `browser` is the list of sessions in a terminal.
 //!
 //! # Absent
@@ -148,7 +147,7 @@ fn run(cli: Cli) -> Result<()> {
     }
 }
 
-/// Runs a command line, without the name of the program and without global options.
+/// Runs a command line, which begins with the name of a command. Global options in it are ignored.
 fn run_line(app: &App, line: &[OsString]) -> Result<()> {
     let words = [OsString::from("epitome")].into_iter().chain(line.iter().cloned());
     let cli = Cli::try_parse_from(words).map_err(|err| Failure::usage(err.to_string()))?;

@@ -97,7 +97,7 @@ pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
 }
 
 /// Returns an error if the name of a session is blank, for example because it comes from an unset
-/// variable of a shell. A blank name would be the beginning of every id.
+/// variable of a shell. An empty name would be the beginning of every id.
 pub fn check_name(name: &str) -> Result<()> {
     if name.trim().is_empty() {
         return Err(Failure::usage("the name of the session is empty"));

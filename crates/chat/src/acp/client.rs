@@ -60,8 +60,8 @@ struct State {
     open: HashMap<String, Open>,
     /// Whether the connection has ended, so that no session may begin.
     is_over: bool,
-    /// Tells when the threads of all sessions have ended. Each of them has a clone of the sender,
-    /// on which nothing is sent, so the channel closes with the last thread, once this sender is
+    /// Tells when the threads of all sessions have ended. Each thread has a clone of the sender, on
+    /// which nothing is sent, so the channel closes with the last thread, once this sender is
     /// dropped too. `None` until the first session begins.
     threads: Option<(Sender<()>, Receiver<()>)>,
 }

@@ -71,7 +71,7 @@ pub(super) struct Call {
 /// started the sub-agent comes first.
 type Place = (Option<String>, String);
 
-/// The author of a message.
+/// What a chunk belongs to: a message of the user, an answer of the model, or its thinking.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Speaker {
     User,

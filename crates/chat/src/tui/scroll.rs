@@ -1,5 +1,5 @@
-//! Scrolling. Only the entries on the screen are laid out, so a long conversation is drawn as fast
-//! as a short one.
+//! Scrolling. Entries that are neither on the screen nor scrolled past are not laid out, so a long
+//! conversation is drawn as fast as a short one.
 
 use std::rc::Rc;
 

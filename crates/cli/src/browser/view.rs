@@ -69,7 +69,7 @@ impl View {
     }
 
     /// Goes to the next line that contains the search text, or to the previous one; the search
-    /// continues at the other end of the text. Returns whether any line contains the search text.
+    /// continues at the other end of the text. Returns whether a line was found.
     pub fn find(&mut self, forward: bool, height: usize) -> bool {
         let wanted = self.search.to_lowercase();
         let has = |at: &usize| text_of(&self.lines[*at]).to_lowercase().contains(&wanted);

@@ -37,7 +37,8 @@ pub enum Task {
 }
 
 impl Task {
-    /// Whether the task changes files, so that it must not be killed.
+    /// Whether the task must not be killed, because it changes sessions or writes files for the
+    /// user.
     pub fn writes(&self) -> bool {
         match self {
             Task::Export { .. } => true,

@@ -162,8 +162,9 @@ fn carry_out(
     forget(app, args, &copies, run)
 }
 
-/// Stores the list of `copies` in object storage, calls `run`, which removes the session or the
-/// text, prints the report, and deletes the copies. Fails if some places could not be changed.
+/// Records that `copies`, which are in object storage, must be deleted; calls `run`, which removes
+/// the session or the text; prints the report; and deletes the copies. Fails if some places could
+/// not be changed.
 fn forget(
     app: &App,
     args: &Args,
@@ -286,7 +287,7 @@ fn conclusion(args: &Args, report: &ForgetReport) -> String {
     if stored().next().is_none() {
         return format!("{BOLD}nothing found{BOLD:#}: epitome stores nothing of it ({read})\n");
     }
-    // The search index is deleted whether it has the text or not.
+    // Caches are deleted whether they have the text or not.
     if args.is_text() && stored().all(|place| place.kind == PlaceKind::Cache) {
         let what = "nothing found except in caches, which may have had it";
         return format!("{BOLD}{what}{BOLD:#}: {read} again, and it is in none\n");

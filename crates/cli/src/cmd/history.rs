@@ -83,8 +83,8 @@ pub fn kept_file(
     }
 }
 
-/// The failure for what the vault does not list. If a part of the vault cannot be read, it may be
-/// there, and the vault is at fault.
+/// The failure for a session or version that the vault does not list. If a part of the vault cannot
+/// be read, the session may be in that part, and the failure says so.
 pub fn not_kept(vault: &Vault, failure: Failure) -> Failure {
     match vault.damaged().next() {
         None => failure,

@@ -123,7 +123,8 @@ impl Args {
     }
 }
 
-/// The kind of addition whose option was given. `install` and `uninstall` have the same options.
+/// The kind of addition whose option was given; `None` if none was. `install` and `uninstall` both
+/// have these options.
 pub fn chosen_addition(mcp: bool, statusline: bool, command: bool) -> Option<AdditionKind> {
     let mut options = AdditionKind::ALL.into_iter().zip([mcp, statusline, command]);
     options.find(|(_, is_given)| *is_given).map(|(kind, _)| kind)

@@ -137,7 +137,7 @@ impl Compact {
     }
 }
 
-/// Parses `12` or `3..5`; turn 0 is everything before the first message.
+/// Parses `12` or `3..5`; turn 0 is everything before the user's first message.
 fn parse_turns(text: &str) -> std::result::Result<RangeInclusive<usize>, String> {
     let wrong = || format!("`{text}` is no number of a turn, like 12, and no range, like 3..5");
     let number = |text: &str| text.parse().map_err(|_| wrong());
@@ -232,8 +232,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     let set = &app.settings()?.values.render;
     let formats = formats(args, set);
-    // The folder of the settings is for files. It is not used for terminal output, nor for one
-    // turn.
+    // The folder of the settings is for files. It is not used for terminal output, nor with
+    // `--turn`.
     let is_files = !formats.contains(&Format::Terminal) && args.turn.is_none();
     let out = args.out.as_ref().or(set.out.as_ref().filter(|_| is_files));
     let choice = Choice {

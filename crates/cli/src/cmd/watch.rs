@@ -188,9 +188,8 @@ impl Reports<'_> {
     fn ask(&mut self, watch: &Watch<'_>) -> Result<()> {
         let Args { once, existing, dry_run, yes, .. } = self.args;
         let begins_at_once = *once || *existing;
-        // Without a terminal the user cannot be asked. A single scan is then made without a
-        // question, because timers run it, and so is a watch that skips sessions which have already
-        // ended.
+        // Without a terminal the user cannot be asked. Timers run `--once`, so a single scan needs
+        // no confirmation. Neither does a watch that skips sessions which have already ended.
         if *dry_run || *yes || (!can_ask() && (*once || !begins_at_once)) {
             return Ok(());
         }

@@ -159,9 +159,9 @@ fn command(
     command
 }
 
-/// Gives the agent what its model needs to read what was shortened: the folder of this program in
-/// the search path, and, if the agent takes an MCP server by an option, the tools of `epitome mcp`.
-/// A dry run shortens nothing, so nothing is given.
+/// Makes it possible for the agent's model to read what was shortened: adds the folder of this
+/// program to the search path and, where possible and wanted, the tools of `epitome mcp` to the
+/// agent. A dry run shortens nothing, so nothing is added.
 fn give_recall(app: &App, args: &Args, address: &ModelAddress, command: &mut Command) {
     let Ok(program) = std::env::current_exe() else { return };
     if args.shortening.dry_run {

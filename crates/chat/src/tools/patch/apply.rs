@@ -7,7 +7,7 @@ use super::parse::{Hunk, Kind};
 ///
 /// # Errors
 ///
-/// The number of a hunk that cannot be applied, and the reason: its lines are not found, or are
+/// The number of a hunk that cannot be applied, and the reason, for example that its lines are
 /// found more than once.
 pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
     // The last line is empty if the text ends with a line feed.

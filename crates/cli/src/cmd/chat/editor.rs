@@ -13,8 +13,8 @@ use super::{Args, stop_on_signal, waits};
 use crate::app::App;
 use crate::failure::Result;
 
-/// Serves an editor until it closes the connection. Nothing but the protocol may write to standard
-/// output.
+/// Serves an editor until it closes the connection, or until a signal. Nothing but the protocol may
+/// write to standard output.
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let options = args.options(app)?;
     options.check()?;
