@@ -278,8 +278,9 @@ impl App {
         }
     }
 
-    /// Fails if standard output is a pipe whose reader has gone (checked on Unix only). A command
-    /// that changes files calls this first, so that it changes nothing that it could not report.
+    /// Fails if standard output is a pipe whose reader has gone (checked on Unix only). Called
+    /// before sessions are changed, among other places, so that no change is made that cannot be
+    /// reported.
     #[cfg(unix)]
     pub fn check_output_has_reader(&self) -> Result<()> {
         if self.captured.is_some() {

@@ -261,7 +261,7 @@ impl Updates {
         let Some(call) = self.calls.remove(&place) else { return Vec::new() };
         if kind_of(&call.tool) == ToolKind::Todo {
             let items = todo(&call.arguments).ok();
-            // A task has a to-do list of its own, which is not the plan of the session.
+            // A sub-agent has a to-do list of its own, which is not the plan of the session.
             let plan = items.filter(|_| !error && task.is_none());
             return plan.map(|items| plan_of(&items)).into_iter().collect();
         }

@@ -12,7 +12,8 @@ const KEPT: usize = 128 << 10;
 /// The text, if the tool reports a failure.
 pub(super) fn text(result: &CallToolResult) -> Result<String, String> {
     let mut parts: Vec<String> = result.content.iter().map(part).collect();
-    // Structured content repeats the text, so it is only used if the result has no other content.
+    // Structured content usually repeats the text, so it is only used if the result has no other
+    // content.
     if let Some(structured) = result.structured_content.as_ref().filter(|_| parts.is_empty()) {
         parts.push(structured.to_string());
     }

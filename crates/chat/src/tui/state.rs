@@ -22,7 +22,8 @@ pub enum Happening {
     Terminal(TerminalEvent),
     /// An event of the terminal, at this time since the interface began.
     Typed(TerminalEvent, Duration),
-    /// An event of the agent. A call that would change files comes with a preview of its changes.
+    /// An event of the agent. A call that would change files may come with a preview of its
+    /// changes.
     Agent(Event, Option<Preview>),
     /// The lines of a demo. Each is typed for the user once the one before is done.
     Script(Vec<ScriptLine>),
@@ -94,9 +95,9 @@ pub(super) struct Ask {
     /// The id of the call of `task` that started the sub-agent, if this is a call of a sub-agent.
     pub(super) task: Option<String>,
     pub(super) what: OpenQuestion,
-    /// When the question appeared on the screen; `None` before. A later key that is typed into the
-    /// input during the question whether a call may run sets this to its own time. Only a key that
-    /// is pressed 400 ms later or more answers the question.
+    /// When the question appeared on the screen; `None` before. If the question is whether a call
+    /// may run, each later key that is typed into the input sets this to the time of that key. A
+    /// key answers the question only if it is pressed at least 400 ms after this time.
     pub(super) shown: Option<Duration>,
 }
 

@@ -360,7 +360,7 @@ fn not_in_archive(err: epitome::Error) -> Failure {
     Failure::writing(err).hint("`epitome archive ls` shows what it holds")
 }
 
-/// The keys of the sessions that are parts of a session, such as those of its sub-agents.
+/// The keys of the archived sessions that are parts of a session, such as those of its sub-agents.
 fn parts_of(app: &App, key: &SessionKey) -> Result<Vec<SessionKey>> {
     let archive = app.config.archive();
     let mut parts = Vec::new();

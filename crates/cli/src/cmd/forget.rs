@@ -114,7 +114,8 @@ fn forget_text(app: &App, args: &Args, mut forget: ForgetText) -> Result<()> {
     carry_out(app, args, plan, run)
 }
 
-/// Finds the texts of a session that match the rules, and prints how many each rule found.
+/// Finds the texts of a session that match the rules, and prints how many each rule found. `None`
+/// if no text was found that can be forgotten.
 fn found_in(app: &App, args: &Args, name: &str) -> Result<Option<ForgetText>> {
     let secrets = [Kind::Secrets.name().to_owned()];
     let names = if args.rules.is_empty() { &secrets[..] } else { &args.rules };
@@ -287,7 +288,7 @@ fn conclusion(args: &Args, report: &ForgetReport) -> String {
     if stored().next().is_none() {
         return format!("{BOLD}nothing found{BOLD:#}: epitome stores nothing of it ({read})\n");
     }
-    // Caches are deleted whether they have the text or not.
+    // The search index is deleted whether it has the text or not.
     if args.is_text() && stored().all(|place| place.kind == PlaceKind::Cache) {
         let what = "nothing found except in caches, which may have had it";
         return format!("{BOLD}{what}{BOLD:#}: {read} again, and it is in none\n");

@@ -84,7 +84,7 @@ pub fn kept_file(
 }
 
 /// The failure for a session or version that the vault does not list. If a part of the vault cannot
-/// be read, the session may be in that part, and the failure says so.
+/// be read, the failure says that the session or version may be in that part.
 pub fn not_kept(vault: &Vault, failure: Failure) -> Failure {
     match vault.damaged().next() {
         None => failure,

@@ -116,8 +116,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     for (input, done) in inputs.iter().zip(done) {
         match done {
             Ok(session) => simulated.push(session),
-            // The other sessions are simulated even if one cannot be read. A failure of a policy
-            // command ends the run, because the command would fail for all sessions.
+            // The other sessions are simulated even if one cannot be read. A failure with the
+            // status `Usage`, such as that of a policy command, ends the run.
             Err(failure) if inputs.len() > 1 && failure.status != Status::Usage => {
                 app.note(failure.render().trim_end());
                 failed.push((input.name(), failure));
