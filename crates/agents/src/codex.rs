@@ -159,7 +159,7 @@ fn is_rollout(path: &Path) -> bool {
         || path.extension().is_some_and(|it| it == "zst") && is_jsonl(&plain) && !plain.exists()
 }
 
-/// The id in the name of a rollout, which follows the time.
+/// The id of a rollout: the part of its name after the time.
 fn id(stem: &str) -> &str {
     const TIME: usize = "rollout-2026-11-20T23-12-03-".len();
     let stem = stem.strip_suffix(".jsonl").unwrap_or(stem);

@@ -31,8 +31,8 @@ pub trait Front {
     /// Shows an event.
     fn show(&mut self, event: &Event);
 
-    /// Asks whether a call may run. Returns `None` if the answer comes later: as
-    /// [`Input::Permission`], for a call of a sub-agent, that input is inside [`Input::Task`].
+    /// Asks whether a call may run. Returns `None` if the answer comes later, as
+    /// [`Input::Permission`]; for a call of a sub-agent, that input is inside [`Input::Task`].
     fn permit(&mut self, called: &ResponseCall, access: &Access) -> Option<Answer>;
 
     /// Whether a user is present to answer the model's questions. If so, the interface sends the

@@ -256,7 +256,7 @@ fn is_this_session() -> Error {
     Error::new(ErrorKind::Usage, "this is the session")
 }
 
-/// The path of a folder, with `~` in place of the home folder if it begins with that.
+/// The path of a folder, with the home folder at its beginning written as `~`.
 fn below_home(folder: &Path, home: &Path) -> String {
     match folder.strip_prefix(home) {
         Ok(rest) => Path::new("~").join(rest).display().to_string(),

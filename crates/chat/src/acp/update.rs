@@ -1,5 +1,5 @@
-//! Converts events to updates of the protocol. This module does no input or output, except that it
-//! reads the files that a call would change.
+//! Converts events to updates of the protocol. This module writes nothing; it reads the files that
+//! a call would change.
 
 use std::collections::HashMap;
 

@@ -230,7 +230,7 @@ fn find_program() -> std::io::Result<PathBuf> {
     Ok(same.unwrap_or(own))
 }
 
-/// Describes what a hook with this rule keeps: of which sessions, in which formats, and where.
+/// Describes the rule of a hook, such as which sessions are rendered, in which formats, and where.
 pub fn describe_rule(rule: &Rule) -> String {
     let of = match &rule.project {
         Some(project) => format!("sessions in {}", text::path(project)),

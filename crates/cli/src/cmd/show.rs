@@ -94,8 +94,8 @@ fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
 }
 
 /// Describes a removed text: `Read src/main.rs, 15.2 KB, line 12 of claude 0f3c…`. If a file
-/// contained the same text at the time of the compaction, a second line says whether it has changed
-/// since.
+/// contained the same text at the time of the compaction, a second line says whether the file is
+/// still the same.
 fn describe(found: &ReferencedBytes, screen: &Screen) -> String {
     let about = &found.about;
     let of = format!("{} {}", found.key.agent, field(&found.key.id));
