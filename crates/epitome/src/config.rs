@@ -392,8 +392,7 @@ fn full_name(settings: &Path) -> Option<String> {
     name.contains(' ').then(|| name.to_owned())
 }
 
-/// The path, with a `~` at its beginning replaced by the home folder. Agents accept `~` in their
-/// settings.
+/// The path, with a `~` at its beginning replaced by the home folder.
 fn below_home(path: PathBuf, user: &Path) -> PathBuf {
     match path.strip_prefix("~") {
         Ok(rest) => user.join(rest),

@@ -1,5 +1,5 @@
-//! Examines the agents on this machine: which are installed, what epitome added to their settings,
-//! and which sessions they are about to delete.
+//! Examines the agents on this machine, what epitome installed for them, and whether versions of
+//! their sessions are kept.
 
 use std::io::{self, Read as _};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! Installs and removes session-end hooks in agents' settings. A hook calls epitome when a session
-//! ends, so that a transcript of the session is written: a page or a text for people.
+//! ends, so that a transcript of the session is written.
 //!
 //! A change is planned as an [`Install`] or an [`Uninstall`], which can be shown to the user, and
 //! is then carried out. All other bytes of an agent's settings stay unchanged. Epitome records the

@@ -14,7 +14,7 @@
 //! compactions, [`list`](mod@list) lists them, [`render`] makes pages of them, [`redact`] hides
 //! secrets in them, [`port`] converts them for another agent, [`cost`] and [`simulate`] compute
 //! what they cost and what they would have cost with other recipes, [`runs`] lists past
-//! compactions, [`hooks`] writes a page of each session when it ends, [`watch`] compacts sessions
+//! compactions, [`hooks`] writes transcripts of sessions when they end, [`watch`] compacts sessions
 //! that are no longer used, [`keep`] keeps every version of them, and [`forget`] removes what
 //! epitome stored of them. [`pipe`] manages the context of a running agent for a program in any
 //! language.

@@ -358,7 +358,8 @@ fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Opti
     })
 }
 
-/// Whether a session begins with the file before its first compaction. False if that is unknown.
+/// Whether a session begins with the bytes that it had before its first compaction. False if that
+/// is unknown.
 fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
     let Ok(generations) = config.archive().generations(key) else { return false };
     let first = generations.whole.iter().find(|it| !it.is_restore()).map(|it| it.before);
@@ -446,8 +447,8 @@ struct CachedListing {
 struct Cache {
     epitome: String,
     recipe: String,
-    /// Identifies the rules by which secrets in titles were found; empty in a cache that an older
-    /// epitome wrote.
+    /// Identifies the rules for secrets that were used; empty in a cache that an older epitome
+    /// wrote.
     #[serde(default)]
     rules: String,
     /// Identifies the table of models that was used for prices; empty in a cache that an older

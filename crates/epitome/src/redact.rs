@@ -225,12 +225,13 @@ impl SessionScreen<'_> {
 
 /// Removes the last word of a shortened text (one that ends with `…`) if the word may be the
 /// beginning of an access token. Titles and descriptions are shortened before secrets are looked
-/// for, and no rule matches half an access token.
+/// for, and a rule may not match half an access token.
 fn without_cut_token(text: &str) -> Cow<'_, str> {
     /// A word with digits is removed if it has at least this many bytes. A shorter beginning of an
     /// access token is useless to an attacker.
     const LEAST: usize = 6;
-    /// Any word with more than this many bytes is removed, because it is a word of no language.
+    /// Any word with more than this many bytes is removed, because words of a language are hardly
+    /// ever so long.
     const WORD: usize = 24;
     let Some(body) = text.strip_suffix('…') else { return text.into() };
     let start =

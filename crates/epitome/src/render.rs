@@ -87,7 +87,8 @@ pub struct RenderOptions<'a> {
     /// The archive. If `compact` is set, it is read for the numbers of lines of texts that earlier
     /// compactions removed.
     pub archive: &'a Archive,
-    /// The prices of requests; `None` shows no costs.
+    /// List prices for requests whose cost the session does not record. `None`: these requests have
+    /// no cost.
     pub prices: Option<&'a ListPrices>,
 }
 

@@ -1,5 +1,5 @@
-//! The log of commands that compacted sessions: what each run saved, and which of its sessions can
-//! be undone.
+//! The log of commands that compacted sessions: what each run saved, and whether its compactions
+//! are still in effect.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -84,8 +84,7 @@ pub struct RunSession {
 pub struct RunLog {
     /// All runs, the newest first.
     pub runs: Vec<LoggedRun>,
-    /// The number of compactions that belong to no run, because older versions of epitome recorded
-    /// no runs.
+    /// The number of compactions that belong to no run, such as those of older versions of epitome.
     pub without_run: u64,
     /// The errors of parts of the archive that are damaged or cannot be read: they may belong to
     /// any run, or to one that is not listed.
@@ -347,9 +346,9 @@ pub struct ArchivedSessions {
     pub unread: Vec<Error>,
 }
 
-/// The paths of the sessions of `agent` (`None`: of all agents) that have a generation in the
-/// archive for which `wanted` returns true. Files that belong to another of these sessions are left
-/// out: they are restored together with it.
+/// The paths of those sessions of `agent` (`None`: of all agents) that still exist and have a
+/// generation in the archive for which `wanted` returns true. Files that belong to another of these
+/// sessions are left out: they are restored together with it.
 ///
 /// # Errors
 ///

@@ -160,8 +160,8 @@ impl Simulate {
     ///
     /// # Errors
     ///
-    /// `Usage` if a policy command cannot be started, refuses the session, ends early, or does not
-    /// answer in time. Otherwise the errors of a context in memory, which would be bugs.
+    /// `Usage` if a policy command cannot be used, for example because it does not answer in time.
+    /// Otherwise the errors of a context in memory, which would be bugs.
     pub fn session<S: Source>(
         &self,
         name: &str,

@@ -1,10 +1,10 @@
 //! The status line of an agent that is running: how full its context is, how many tokens compacting
 //! would save, and what was spent today.
 //!
-//! An agent runs the status line after each response, so it must be fast. The status line reads
-//! only what was appended to sessions since it last ran and, if the agent does not say how full the
-//! context is, the end of the agent's session. The tokens that compacting would save are computed
-//! by another process ([`refresh`]), which stores them in a file for the status line.
+//! An agent runs the status line after each response, so it must be fast. Of the sessions, it reads
+//! only what was appended since it last ran and, if the agent does not say how full the context is,
+//! the end of the agent's session. The tokens that compacting would save are computed by another
+//! process ([`refresh`]), which stores them in a file for the status line.
 
 mod today;
 

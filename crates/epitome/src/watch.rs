@@ -1,4 +1,4 @@
-//! Finds sessions that are probably over and can be compacted before their agent continues them.
+//! Finds sessions that are probably over, so that they can be compacted.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,8 @@ impl Share {
     }
 }
 
-/// Finds sessions that are over. Each call of [`look`](Watch::look) skips those that earlier calls
-/// compacted or skipped and that have not changed since.
+/// Finds sessions that are over. [`look`](Watch::look) skips a session for which it has called
+/// `compact` before and which has not changed since.
 #[derive(Clone, Debug)]
 pub struct Watch<'a> {
     config: &'a Config,
@@ -60,7 +60,8 @@ pub struct Watch<'a> {
     pub agent: Option<&'a str>,
     /// Only sessions that were run in this folder or below it. `None`: all sessions.
     pub project: Option<&'a Path>,
-    /// The length and modification time of each session when it was last compacted or skipped.
+    /// The length and modification time that each session had after the last call of `compact` for
+    /// it.
     seen: HashMap<PathBuf, (u64, SystemTime)>,
 }
 

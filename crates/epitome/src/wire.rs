@@ -254,8 +254,7 @@ impl MemoFile {
 /// Removes the memos in `folder` to which nothing was added since `before`, and returns how many.
 ///
 /// A conversation without its memo is sent whole if it goes on. After a long time this costs
-/// nothing extra, because no provider has its beginning in a cache any more. Nothing is lost,
-/// because the agent stores all texts itself.
+/// nothing extra, because no provider has its beginning in a cache any more.
 ///
 /// # Errors
 ///

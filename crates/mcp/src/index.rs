@@ -19,10 +19,10 @@ pub(crate) struct SessionIndex {
     update: Mutex<Option<Receiver<Result<Update>>>>,
 }
 
-/// Whether all sessions were searched.
+/// Whether the index that was searched was up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
-    /// The index has all sessions, as they were when the update began.
+    /// The index was brought up to date before the search.
     All,
     /// An update is still running, in this or another process, or it failed with a panic. New
     /// messages may be missing from the index.

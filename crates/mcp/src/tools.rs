@@ -15,7 +15,7 @@ use crate::index::SessionIndex;
 use crate::sessions::Sessions;
 use crate::tool::Tool;
 
-/// The configuration, the settings and the search index: what all tools need.
+/// What the tools use: the configuration, the settings and the search index.
 pub(crate) struct Library {
     pub(crate) config: Config,
     pub(crate) settings: Settings,

@@ -149,7 +149,7 @@ impl Index {
         }
     }
 
-    /// Writes the checksum of the index, after the last write. If another process is reading, no
+    /// Writes the checksum of the index, after the last write. If another connection is reading, no
     /// checksum is written, because SQLite then cannot merge the write-ahead log into the database.
     pub(super) fn seal(&self, connection: Connection) -> Result<()> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -173,9 +173,8 @@ impl Index {
         Ok(sum.to_hex().to_string())
     }
 
-    /// Whether the index is undamaged, as its checksum shows. Without a checksum, SQLite checks the
-    /// database. There is none before the first update, after an update that failed or was killed,
-    /// and if another process was reading when the update finished.
+    /// Whether the index is undamaged, as its checksum shows. If there is no checksum, for example
+    /// because the last update was killed, SQLite checks the database.
     pub(super) fn is_whole(&self) -> Result<bool> {
         match fs::read(self.folder.join(CHECKSUM)) {
             Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),
@@ -214,7 +213,7 @@ impl From<rusqlite::Error> for SearchError {
     }
 }
 
-/// Whether an error means that the index is damaged, and not that the disk or the system refuses.
+/// Whether an error is taken as a sign that the index is damaged or missing.
 fn is_damage(err: &rusqlite::Error) -> bool {
     use rusqlite::Error;
 
@@ -227,7 +226,8 @@ fn is_damage(err: &rusqlite::Error) -> bool {
         | Error::Utf8Error(..) => true,
         err => matches!(
             err.sqlite_error_code(),
-            // `Unknown`: a table is missing. All statements are valid for an undamaged index.
+            // `Unknown`: a statement is not valid, for example because a table is missing. For an
+            // undamaged index, all statements are valid.
             Some(
                 ErrorCode::DatabaseCorrupt
                     | ErrorCode::NotADatabase

@@ -18,7 +18,8 @@ const STEM: usize = 4;
 const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
 
 /// A query: words, phrases, excluded words and filters. A message matches if it has all words and
-/// phrases (in a relaxed query, at least one), has no excluded word, and meets all filters.
+/// phrases (in a relaxed query, at least one), has no excluded word or phrase, and meets all
+/// filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) clauses: Vec<Clause>,

@@ -11,8 +11,8 @@ pub(super) const VERSION: i32 = 5;
 /// The table `words` stores only where each word is, not the text. Its input comes from
 /// `terms::normalized`, which separates words by spaces; the tokenizer `ascii` treats all non-ASCII
 /// characters as letters. The filters `session:` and `project:` compare `id_lower` and
-/// `project_words`. `archive` is the state of the session's packs in the archive. `hash` covers
-/// everything by which a message is found and displayed.
+/// `project_words`. `archive` is the state of the session's packs in the archive. `hash` is
+/// [`MessagePlace::hash`].
 const TABLES: &str = "
     CREATE TABLE sessions (
         key INTEGER PRIMARY KEY,
@@ -122,7 +122,7 @@ impl MessagePlace {
     }
 }
 
-/// A session in the index. Everything but the path is redacted.
+/// A session in the index. Its project and its title are redacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IndexedSession {
     pub(super) path: String,

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// The length in bytes of the longest word in the index. Longer ones are hashes and pictures in
-/// base64, which users do not type.
+/// The length in bytes of the longest word in the index. Longer words, such as pictures in base64,
+/// are nothing that users type.
 pub(super) const LONGEST: usize = 64;
 /// The index contains this text in place of a word that is longer than [`LONGEST`], so that the
 /// words before and after it are not next to each other. It has no letter or digit, so no query

@@ -28,7 +28,7 @@ pub(super) fn stored(text: &str) -> Value {
 ///
 /// # Errors
 ///
-/// If the value was not made by [`stored`]: then the index is damaged.
+/// If the value cannot be decoded: then the index is damaged.
 pub(super) fn read(stored: ValueRef<'_>) -> FromSqlResult<Cow<'_, str>> {
     let ValueRef::Blob(compressed) = stored else { return Ok(Cow::Borrowed(stored.as_str()?)) };
     let bytes = zstd::bulk::decompress(compressed, LONGEST)

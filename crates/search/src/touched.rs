@@ -14,7 +14,7 @@ use super::{Result, Search};
 /// The maximum number of sessions that are read for one file.
 const READ: i64 = 50;
 
-/// A session that touched a file. Everything but the path of the session is redacted.
+/// A session that touched a file. Its title is redacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TouchedBy {
     /// The session: a file, or `DATABASE#ID`.

@@ -19,9 +19,8 @@ use crate::regular;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelSelection<'a> {
     /// The model: `provider/model`, or a name in the table of models. If this is only the name of a
-    /// provider, its cheapest model that can write this summary is selected; if the table has no
-    /// such model, the session's model, unless that is known to be another provider's. `None`: as
-    /// if the provider of the session's model was named.
+    /// provider, usually its cheapest model that can write the summary is selected. `None`: the
+    /// same, with the provider of the session's model.
     pub model: Option<&'a str>,
     /// The address of the API. `None`: the provider's own address.
     pub address: Option<&'a str>,

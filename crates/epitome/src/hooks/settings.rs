@@ -14,7 +14,8 @@ pub(crate) enum Unfit {
     /// The text begins with a byte order mark, which agents do not skip.
     #[error("it begins with a byte order mark, which JSON does not allow")]
     Marked,
-    /// At this key, there is a value of another type where an object or a list is expected.
+    /// The value of this key is not what the change needs: it is, for example, a text instead of a
+    /// list.
     #[error("`{0}` is something else")]
     Other(String),
 }

@@ -70,9 +70,9 @@ impl RenderForm {
 }
 
 /// Renders a session and its sub-agents into a folder, in each of `formats`. Files of an earlier
-/// rendering of the same session are replaced. Files of other sessions are never replaced: their
-/// names are known from the manifest and from `earlier`, the sessions that were rendered but are
-/// not in the manifest yet. Returns the session's entry for the manifest, and what was redacted.
+/// rendering of the same session are replaced. The names of other sessions in the manifest and in
+/// `earlier` are not used again; `earlier` are sessions that were rendered but are not in the
+/// manifest yet. Returns the session's entry for the manifest, and what was redacted.
 ///
 /// # Errors
 ///
@@ -213,7 +213,7 @@ pub fn upsert(
     Ok(listing)
 }
 
-/// The entry of a session in a manifest, without its files.
+/// The entry of a session in a manifest, without files and sub-agents.
 ///
 /// # Errors
 ///

@@ -232,7 +232,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the names of keys begin with this name and a dot.
+/// Whether this is the name of a table: the names of some keys begin with it and a dot.
 fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }

@@ -13,8 +13,8 @@ use crate::error::Result;
 /// The maximum number of characters of a wrong value that an error shows.
 const SHOWN: usize = 60;
 
-/// Checks one value: it must match the schema of its key. If it names a recipe, the recipe must
-/// exist.
+/// Checks one value: it must have the type and the range that its key takes. If it names a recipe,
+/// the recipe must exist.
 pub(super) fn alone(config: &Config, key: &Key, set: &SetValue) -> Result<()> {
     let mut table = Table::new();
     put(&mut table, &key.name, set.value.clone());

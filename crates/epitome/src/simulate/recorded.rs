@@ -15,8 +15,8 @@ pub struct RecordedCost {
     pub requests: u64,
     /// The cost of these requests, in millionths of a dollar; `null` if no price is known.
     pub micro_dollars: Option<MicroDollars>,
-    /// Whether the real cost was higher than `micro_dollars`, because an output, a price or a whole
-    /// session is not recorded.
+    /// Whether the real cost may be higher than `micro_dollars`, for example because a price is not
+    /// known.
     pub at_least: bool,
     /// The cost divided by the cost of the same sessions without compaction; `null` if one of these
     /// costs is not known.
@@ -107,7 +107,7 @@ impl RecordedCost {
         }
     }
 
-    /// The cost as text, such as `≥ $1.20` if the real cost was higher; `None` if no price is
+    /// The cost as text, such as `≥ $1.20` if the real cost may be higher; `None` if no price is
     /// known.
     pub fn dollars(&self) -> Option<String> {
         let sign = if self.at_least { "≥ " } else { "" };

@@ -377,7 +377,8 @@ impl SimulateReport {
         recorded.chain(self.recipes.iter().map(RecipeReport::cells)).collect()
     }
 
-    /// The result for the first recipe, and the sessions as they happened, in two sentences.
+    /// The result for the first recipe and, if it is recorded, what the sessions cost as they
+    /// happened.
     pub fn finding(&self) -> String {
         let [none, first, ..] = self.recipes.as_slice() else { return String::new() };
         let share = |share: f64| format!("{:.0}%", share * 100.0);

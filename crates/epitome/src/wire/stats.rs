@@ -61,7 +61,7 @@ pub struct ProxyReport {
     /// The conversations that the proxy may change, compared with those that are held out from
     /// changes. `None` if none is held out.
     pub comparison: Option<Comparison>,
-    /// Lines of the ledger that cannot be read.
+    /// The number of lines of the ledger (the proxy's list of requests) that cannot be read.
     pub skipped: u64,
 }
 

@@ -46,8 +46,8 @@ impl Library {
     }
 
     /// The recipe with this name; without a name, the recipe of the settings or the default. A name
-    /// with `/`, `\` or `.` is refused: it may be a path, and a model must not be able to read any
-    /// file of this machine.
+    /// with `/`, `\` or `.` is refused: it may be a path, and a model must not be able to read
+    /// other files of this machine.
     fn recipe(&self, name: Option<&str>) -> Result<Recipe, ToolError> {
         if let Some(name) = name.filter(|name| name.contains(['/', '\\', '.'])) {
             return Err(ToolError::new(format!("`{name}` is not the name of a recipe")));
