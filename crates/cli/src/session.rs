@@ -237,7 +237,7 @@ impl Which {
 }
 
 /// Parses a project: a folder, or a name, which may begin with a dash. Refuses an empty text, and
-/// an option that follows `--project` by mistake.
+/// one that begins with two dashes, which is probably an option.
 pub fn project() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|given| {
         let text = given.to_string_lossy();

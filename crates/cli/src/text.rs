@@ -61,7 +61,7 @@ pub fn path(path: &Path) -> String {
     field(&shown)
 }
 
-/// `part` as a percentage of `whole`: `12.3%`.
+/// `part` as a percentage of `whole`: `12.3%`, or `-` if `whole` is 0.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();

@@ -296,8 +296,7 @@ fn message_of_user(api: &Api, words: &str) -> String {
     messages.all.first().map(|message| made[message.span.clone()].to_owned()).unwrap_or_default()
 }
 
-/// The line that is added to a digest: it tells the model how to display everything that the digest
-/// replaces.
+/// The line that is added to a digest: it names the command that lists what the digest replaces.
 fn hint(list: &RemovedText) -> String {
     let reference = list.hash.reference();
     format!("[`epitome show {reference}` lists all that this digest stands for, with references.]")

@@ -36,7 +36,7 @@ pub(crate) struct Effect {
     /// Whether the new messages contain a summary with which the agent itself has compacted the
     /// conversation.
     pub(crate) has_own_compaction: bool,
-    /// The error because of which new messages are sent as they came, or a cut was not made.
+    /// The error of epitome because of which the request, or a part of it, is sent as it came.
     pub(crate) failure: Option<String>,
 }
 

@@ -94,7 +94,7 @@ pub enum Reason {
     SeveralParts,
     /// A result that contains a text of the user is not changed.
     ResultOfUser,
-    /// A new result is not longer than the recipe allows.
+    /// A new result that was not shortened: usually, it is not longer than the recipe allows.
     Short,
     /// A result that the model has seen whole: another text would break the provider's cache.
     Seen,
@@ -238,9 +238,8 @@ impl Explained<'_> {
         (before, counter.count(&decode(&sent)))
     }
 
-    /// Why a block is changed, if a cut of this request has not changed it. If the agent has
-    /// changed
-    /// an old message, the messages after it are new to the proxy, although the model has seen the
+    /// Why a block is changed that no cut of this request has changed. If the agent has changed an
+    /// old message, the messages after it are new to the proxy, although the model has seen the
     /// results in them. Such a result is sent in the same form as before.
     fn reason_to_change(&self, treatment: Treatment, message: usize, is_seen: bool) -> Reason {
         match treatment {

@@ -1,4 +1,4 @@
-//! A hint in the stub of a shortened result: it tells the model how to display the whole text.
+//! A hint in the stub of a shortened text: it tells the model how to display the whole text.
 
 use epitome_model::Ref;
 
@@ -8,7 +8,7 @@ pub(crate) const HINT: &str = "`epitome show` prints all";
 const BEGIN: &str = "\"[epitome k";
 const SHORTENED: &str = ": shortened";
 
-/// The JSON of a text that replaces a result, with the hint in its stub. The JSON stays as it is if
+/// The JSON of a text that replaces another, with the hint in its stub. The JSON stays as it is if
 /// it has no stub, if it has the hint already, or if it would have more than `most` bytes with the
 /// hint.
 pub(crate) fn with_hint(with: String, most: usize) -> String {

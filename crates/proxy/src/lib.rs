@@ -8,7 +8,7 @@
 //!
 //! # The way of a request
 //!
-//! - `proxy` reads the bodies of requests to the APIs of models. It passes on all other bodies
+//! - `proxy` reads the bodies of most requests to the APIs of models. It passes on all other bodies
 //!   unread.
 //! - `body` divides a body at its messages. Each has a [`Chain`](epitome::wire::Chain), the hash of
 //!   the message and of all before it. The chain of the last message before the first response is
@@ -16,7 +16,7 @@
 //! - `memo` has what was decided in a conversation: for each chain that has one, a
 //!   [`Decision`](epitome::wire::Decision), which says what is sent in place of the message.
 //! - `rewrite` repeats these decisions, so that the provider's cache stays valid. Messages after
-//!   the known ones are new: `decide` shortens their results.
+//!   the known ones are new: `decide` may shorten their results.
 //! - When a cut is worth its price (`cuttable`) or the model's window is nearly full, `rewrite`
 //!   makes it, with new decisions about all messages: `digest` sends one message in place of the
 //!   old ones, or else `priced_cut` runs the passes of the recipe over all of them. This cut is not

@@ -206,8 +206,7 @@ impl Memo {
     }
 
     /// Keeps the decisions of `line`: first on disk, then in memory. A line that changes no message
-    /// is written together with the next line that does: another proxy makes the same decisions
-    /// without having read it.
+    /// is written to the disk only together with the next line that does.
     ///
     /// # Errors
     ///

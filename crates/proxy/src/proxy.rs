@@ -67,7 +67,8 @@ pub struct Options {
     pub run: String,
     /// The share of conversations that pass unchanged, for comparison.
     pub holdout: Holdout,
-    /// What the run may cost at list prices. Requests are refused once it is spent.
+    /// What the run may cost at list prices. Requests for responses of models are refused once it
+    /// is spent.
     pub budget: Option<MicroDollars>,
     /// Whether WebSockets of model APIs pass unread instead of being refused. With a budget they
     /// are refused in any case.

@@ -3,8 +3,8 @@
 use epitome_api::Response;
 use epitome_model::{Block, Ref};
 
-/// The references in the arguments of the calls of a response: `epitome show k7f3a9c2` in a shell,
-/// or the argument of a tool that shows texts.
+/// The references in the arguments of the calls of a response, for example that of the shell
+/// command `epitome show k7f3a9c2`.
 pub(crate) fn named_references(response: &Response) -> Vec<Ref> {
     let source = &response.source;
     let calls = response.entry.blocks.iter().filter_map(|block| match block {

@@ -28,8 +28,8 @@ use crate::sent_requests::SentRequest;
 use crate::splice::{BodySplice, spliced, splices};
 use crate::turn::begins_turn;
 
-/// The share of the model's window, in per cent, from which on a request is cut in any case. Agents
-/// compact by themselves at 83 per cent and more.
+/// The share of the model's window, in per cent, from which on a request is cut whatever that
+/// costs. Agents compact by themselves at 83 per cent and more.
 const FULL_PERCENT: u64 = 80;
 /// No tokens in addition to those of a request.
 const NONE: Tokens = Tokens(0);
@@ -166,8 +166,7 @@ impl Rewriter {
     }
 
     /// Decides what is sent in place of the new messages. If that fails, they are sent as they
-    /// came.
-    /// The earlier decisions still apply: without them, the provider's cache would be lost.
+    /// came. The earlier decisions still apply: without them, the provider's cache would be lost.
     fn decide_or_leave(
         &self,
         request: &Request<'_>,
@@ -220,10 +219,10 @@ impl Rewriter {
 
     /// Makes a cut, if one is due, and keeps its decisions.
     ///
-    /// Planning a cut takes longer than all other steps. So it is usually planned while the request
-    /// before is under way: see [`prepare`](Rewriter::prepare). It is planned here if this proxy
-    /// has not sent a request of the conversation, or of this branch of it, before; if the
-    /// provider's cache is cold; or if the model's window is nearly full.
+    /// A cut is usually planned while the previous request is under way, because planning takes
+    /// long: see [`prepare`](Rewriter::prepare). It is planned here if the proxy knows no previous
+    /// request ([`Before::is_known`]), if the provider's cache is cold, or if the model's window is
+    /// nearly full.
     fn cut(
         &self,
         request: &Request<'_>,
@@ -410,8 +409,8 @@ impl<'r> Request<'r> {
         Cuttable { api, body, messages, decisions, is_warm, must_cut, price }
     }
 
-    /// The request with the replacements `splices`. `before_cut` are the decisions without the cut
-    /// that was made in it, if one was.
+    /// The request with its replacements, to be explained. `before_cut` are the decisions without
+    /// the cut of this request, if one was made.
     fn explained(
         &self,
         splices: &'r [BodySplice<'r>],

@@ -153,8 +153,8 @@ impl Talk {
         open == 0
     }
 
-    /// The same conversation with other ids of its calls: those of two conversations of an agent
-    /// differ, too.
+    /// The same conversation with other ids of its calls, because no two conversations of an agent
+    /// have the same ids.
     fn with_other_ids(&self) -> Talk {
         let other = |message: &Vec<u8>| {
             let text = String::from_utf8(message.clone()).expect("text");
@@ -417,7 +417,7 @@ fn results(original: &Talk, made: &Talk) -> Vec<(String, Vec<u8>, Vec<u8>)> {
 }
 
 /// Without a cut, checks that everything except results is sent byte for byte as it came. After a
-/// cut, checks that nothing is missing that no cut may change: see [`texts`].
+/// cut, checks only what a cut may not change: see [`texts`].
 fn check_untouched(original: &Talk, made: &Talk, has_cut: bool) {
     assert!(original.head == made.head && original.tail == made.tail, "outside of the messages");
     assert_eq!(original.messages.len(), made.messages.len());
@@ -484,8 +484,8 @@ fn without_results(talk: &Talk) -> String {
     left + &String::from_utf8_lossy(&body[from..])
 }
 
-/// All that no cut may change, in order: texts, reasoning, blocks of an unknown kind, and the ids
-/// of calls and results.
+/// What a cut may not change, in order: texts, reasoning, blocks of an unknown kind, and the ids of
+/// calls and results.
 fn texts(talk: &Talk) -> Vec<String> {
     let (transcript, body) = talk.transcript();
     let raw = |span| String::from_utf8_lossy(&body.at(span)).into_owned();
@@ -522,7 +522,7 @@ fn check(name: &str, property: impl Fn(Talk, Talk, Vec<(bool, Step)>)) {
     }
 }
 
-/// Two agents use a proxy at the same time. Each does what the steps with its flag say.
+/// Plays the steps of two agents that use one proxy. The flag of a step says which agent takes it.
 fn play(world: &mut World, agents: &mut [Agent; 2], steps: &[(bool, Step)]) {
     for (which, step) in steps {
         if matches!(step, Step::Restart) {

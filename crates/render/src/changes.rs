@@ -9,9 +9,8 @@ use crate::call;
 
 /// The number of lines that a session's calls added and removed, and the number of files.
 ///
-/// The lines are those of the diff of old and new texts in the calls. Failed calls are counted;
-/// changes by shell commands are not. The lines of a file that is written as a whole count as
-/// added.
+/// The lines are counted in the arguments of the calls. Failed calls are counted; changes by shell
+/// commands are not. The lines of a file that is written as a whole count as added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// Lines added.

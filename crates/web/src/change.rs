@@ -187,8 +187,7 @@ fn response(title: &str, inside: &Markup) -> Response {
     frame(title, UP, &body).into_response()
 }
 
-/// The page of an error: the reason, and what may help. The session is unchanged, unless the reason
-/// names what could not be undone.
+/// The page of an error: the reason, and what may help.
 fn refused(viewer: &Viewer, title: &str, problem: &Problem) -> Response {
     let page = response(title, &message(viewer, problem));
     let status: StatusCode = problem.status;

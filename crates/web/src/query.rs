@@ -97,7 +97,8 @@ impl ListQuery {
         !self.agent.is_empty() || !self.project.is_empty() || self.state != State::Any
     }
 
-    /// Whether the result depends on the content of sessions.
+    /// Whether all sessions should be read first, because the filter or the order depends on their
+    /// content.
     pub(crate) fn needs_all(&self) -> bool {
         let by_content =
             !self.words().is_empty() || !self.project.is_empty() || self.state != State::Any;

@@ -100,7 +100,7 @@ impl Seeker {
         }
     }
 
-    /// The index. The first call opens it and checks it for damage.
+    /// The index. It is opened and checked for damage if it is not open yet.
     fn open(&self) -> Result<Arc<Search>, SearchError> {
         if let Some(search) = &self.inside().search {
             return Ok(Arc::clone(search));

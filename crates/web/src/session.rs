@@ -1,4 +1,4 @@
-//! The pages of a session, as `epitome render` makes them.
+//! The pages of a session: those of `epitome render`, with the viewer's own buttons and links.
 
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ fn restore() -> Markup {
     }
 }
 
-/// The actions for a session, and links to its sub-agents.
+/// Links to the viewer's other pages about the session, and to its sub-agents.
 fn tools(sub_agents: usize) -> Markup {
     html! {
         p.tools {

@@ -20,7 +20,7 @@ use crate::sums::Used;
 
 /// How long a list waits at most for the sessions on its page to be read.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// The number of sessions that are read first. Later, more are read at once.
+/// How many sessions are read at once: at the beginning, and later at most.
 const FEW: usize = 64;
 const MANY: usize = 4096;
 
@@ -195,7 +195,7 @@ impl SessionCache {
     }
 }
 
-/// The key of a session in URLs, which reveals nothing of its path.
+/// The key of a session, or of a project, in URLs: a hash of its path.
 pub(crate) fn key(path: &Path) -> String {
     blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex()[..20].to_owned()
 }

@@ -74,7 +74,7 @@ impl Viewer {
         })
     }
 
-    /// A text of a session, redacted for display.
+    /// A text, redacted and with invisible characters made visible.
     pub(crate) fn redacted(&self, text: &str) -> String {
         let redacted = self.options.finder.as_ref().map(|it| Redactor::new(it).text(text).into());
         epitome_render::visible(&redacted.unwrap_or_else(|| text.to_owned()))

@@ -204,7 +204,7 @@ impl Reports<'_> {
         ask_to_continue(self.app, false, "Go on?")
     }
 
-    /// Scans every session once. If a session cannot be compacted, the scan goes on, and the worst
+    /// Scans the sessions once. If a session cannot be compacted, the scan goes on, and the worst
     /// of these failures is returned, apart from expected ones ([`compact::is_excused`]).
     fn look(&mut self, watch: &mut Watch<'_>, dry_run: bool) -> Result<Option<Failure>> {
         let mut worst = None;

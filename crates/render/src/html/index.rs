@@ -76,8 +76,8 @@ fn began(session: &Listing) -> Option<jiff::Timestamp> {
     session.facts.started.as_deref().and_then(time::parse)
 }
 
-/// Whether a page is an index page that epitome wrote. Pages of sessions may have the same header,
-/// but not this element: in a page, the text of a session has no quotation marks.
+/// Whether a page is an index page that epitome wrote. It is recognised by its elements, which no
+/// text of a session can imitate: quotation marks in such a text are escaped.
 pub fn is_index_page(html: &str) -> bool {
     html.contains("<span class=\"home\">epitome</span>")
         && html.contains("<main class=\"index\" id=\"content\">")

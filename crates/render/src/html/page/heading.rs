@@ -119,8 +119,7 @@ impl Html<'_> {
 }
 
 impl Page<'_, '_> {
-    /// The figures of a turn: steps, failures, time, tokens, cost. Those that are unknown are left
-    /// out.
+    /// The figures of a turn, as far as there are any: steps, failures, time, tokens, cost.
     pub(super) fn figures(&self, turn: &Turn) -> Markup {
         let layout = self.layout;
         let start = layout.requests.partition_point(|request| request.item < turn.items.start);
