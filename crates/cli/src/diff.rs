@@ -15,8 +15,8 @@ const RUN: usize = 8;
 /// The maximum number of characters of a line that are displayed.
 const WIDTH: usize = 160;
 
-/// Shows every edit of a plan that changes the context: the removed text and its replacement, with
-/// secrets redacted. Edits of copies in metadata are only counted.
+/// Shows the edits of a plan: the removed text and its replacement, with secrets redacted. Edits of
+/// copies in metadata are only counted.
 pub fn render<S: Source>(
     planned: &PreparedCompaction<'_, S>,
     counter: &dyn Counter,

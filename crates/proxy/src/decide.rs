@@ -20,8 +20,8 @@ use crate::hint::with_hint;
 use crate::memo::Memo;
 use crate::splice::{narrowed, refused, sent, text};
 
-/// A result with at most this many bytes is no reason to run the ingest stage, because it has too
-/// few tokens to be shortened.
+/// A result with at most this many bytes is no reason to run the ingest stage: shortening it would
+/// save little.
 const LEAST: usize = 150;
 
 /// A request of which the first messages are *known*, because an earlier request had them, and the

@@ -8,7 +8,7 @@ use epitome_model::Tokens;
 /// What rewriting did to one body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effect {
-    /// The model that the body names.
+    /// The model that the request names.
     pub(crate) model: Option<String>,
     /// Bytes of the body as it is sent.
     pub(crate) bytes: u64,

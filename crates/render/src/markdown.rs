@@ -320,7 +320,7 @@ impl<'a> Page<'_, 'a> {
         }
     }
 
-    /// A code block, with fences that are longer than any in the text.
+    /// A code block, with fences that are longer than any run of backticks in the text.
     fn code(&mut self, text: &str, language: &str) {
         let limit = match self.story.session.detail {
             Detail::Full => Limit { text: 1 << 20, line: 64 << 10 },
@@ -349,7 +349,7 @@ impl<'a> Page<'_, 'a> {
     }
 }
 
-/// The output of a command without its colours.
+/// A text without the terminal sequences that set a style.
 fn plain_output(text: &str) -> String {
     if text.contains(['\u{1b}', '\r']) {
         crate::ansi::runs(text).into_iter().map(|run| run.text).collect()

@@ -16,7 +16,7 @@ pub(crate) struct Limit {
 pub(crate) struct ShortenedText {
     /// The beginning, or the whole text.
     pub(crate) head: String,
-    /// A description of what is left out after `head`. `None` if the text is not shortened.
+    /// A description of what is left out after `head`; `None` if nothing is.
     pub(crate) gap: Option<String>,
     /// The end; empty without a gap.
     pub(crate) tail: String,

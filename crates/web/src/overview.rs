@@ -21,8 +21,8 @@ use crate::session_cache::{CachedSession, key};
 use crate::sums::{Period, Slot, Sum, Sums, Used};
 use crate::viewer::Viewer;
 
-/// The maximum number of rows of a table, without the last row for all others. No list of sessions
-/// is longer.
+/// The maximum number of rows of a table (without the last row, which is for all others), and of
+/// sessions in a list.
 const ROWS: usize = 8;
 /// The share of the window, in per cent, from which on a session counts as nearly full.
 const NEARLY: u64 = 70;

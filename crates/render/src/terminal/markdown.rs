@@ -75,7 +75,7 @@ struct Writer {
     lists: Vec<Option<u64>>,
     inline: Vec<Span>,
     styles: Vec<Style>,
-    /// The address of each open link, and the index in `inline` at which its text begins.
+    /// The address of each open link or image, and the index in `inline` at which its text begins.
     links: Vec<(String, usize)>,
     /// The language and the text of an open code block.
     code: Option<(String, String)>,
@@ -218,7 +218,7 @@ impl Writer {
         self.inline.push(styled(clean(text), style));
     }
 
-    /// Ends a link: its address is shown unless it is equal to the text.
+    /// Ends a link or an image: its address is shown unless it is equal to the text.
     fn link(&mut self) {
         self.styles.pop();
         let Some((address, begin)) = self.links.pop() else { return };
