@@ -19,7 +19,7 @@ use crate::{hooks, keep, regular, service};
 
 /// How long a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The maximum number of bytes of a program's output that are read.
+/// The maximum number of bytes of a program's output in which the version is looked for.
 const PRINTED: u64 = 4 << 10;
 /// If a session is deleted within this many days, the finding is [`FindingKind::DeletesSoon`].
 const SOON: u64 = 7;
@@ -100,11 +100,11 @@ pub struct OverridingSetting {
 pub struct InstalledState {
     /// `hook`, `mcp`, `status-line`, `command` or `service`.
     pub what: &'static str,
-    /// The file that contains it: the agent's settings, or the file of the command or of the
-    /// service.
+    /// The file that was changed or created: the agent's settings, or the file of the command or of
+    /// the service.
     #[serde(serialize_with = "epitome_model::lossy_path")]
     pub file: PathBuf,
-    /// Whether the file still contains it as it was installed.
+    /// Whether the file still contains what was installed.
     pub is_there: bool,
 }
 

@@ -1,5 +1,4 @@
-//! Lists all sessions of this machine, with what each session used and what compacting it would
-//! save.
+//! Lists sessions, with what each session used and what compacting it would save.
 
 mod row;
 mod short;
@@ -172,8 +171,8 @@ impl<'a> ListContext<'a> {
 /// The result is in the order of `files`.
 ///
 /// A session with a [`row`](SessionFile::row) is not read. The entry of any other session is taken
-/// from the cache if none of these has changed since it was read: its file, its packs in the
-/// archive, the recipe, the rules for secrets, the table of models, and the version of epitome.
+/// from the cache if none of these has changed since the session was read: its file, its packs in
+/// the archive, the recipe, the rules for secrets, the table of models, and the version of epitome.
 ///
 /// ```
 /// use epitome::{agents, list};

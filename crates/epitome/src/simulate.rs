@@ -53,7 +53,7 @@ pub use rules::RuleViolation;
 pub const PRICED_AS: &str = "claude-sonnet-4-6";
 
 /// The tokens that are assumed for an agent's system prompt and tools, if nothing else is known.
-/// The value is typical of the sessions that record enough requests.
+/// The value is typical of the sessions from whose requests it can be computed.
 pub const PROMPT: Tokens = Tokens(12_000);
 
 /// The recipes that are compared by default, in addition to the one in the settings: the default

@@ -25,7 +25,7 @@ const BUSY: Duration = Duration::from_secs(10);
 /// The folder for the indexes of one scope, and the version that an index must have.
 #[derive(Clone, Debug)]
 pub(super) struct IndexLocation {
-    /// The path of the folder: below epitome's cache folder, and in full.
+    /// The path of the folder, relative to epitome's cache folder. `folder` is the full path.
     name: String,
     folder: PathBuf,
     /// A hash of what an index depends on: the version of its tables, the version of epitome, and

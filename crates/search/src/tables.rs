@@ -78,7 +78,7 @@ impl MessagePlace {
     /// The columns that [`MessagePlace::read`] reads, in this order.
     pub(super) const COLUMNS: &str = "role, kind, sub_agent, anchor, item, turn, time, archived";
 
-    /// Reads the place of a message from the first columns of a row.
+    /// Reads a message from the first columns of a row.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<MessagePlace> {
         Ok(MessagePlace {
             role: row.get(0)?,

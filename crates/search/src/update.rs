@@ -174,8 +174,7 @@ impl Stale<'_> {
 /// packs in the archive. A session whose stamp is the one in the index counts as unchanged.
 type Stamp = (i64, i64, i64);
 
-/// The stamp of a session. `id` is its key in the archive: the id in the session, which may differ
-/// from the file's name.
+/// The stamp of a session. `id` is the id by which the session's packs in the archive are found.
 fn stamp(config: &Config, file: &SessionFile, id: &str) -> Stamp {
     let since = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
     let size = i64::try_from(file.size.0).unwrap_or(i64::MAX);

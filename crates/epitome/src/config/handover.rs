@@ -1,9 +1,9 @@
 //! Removes API keys from the environment of this program, so that the programs that it starts
 //! cannot read them.
 //!
-//! If a process removes a variable, the variable is still in `/proc/PID/environ`, which its
-//! children can read, and so can any tool that reads files for a model. So the program starts
-//! itself again without these variables, and receives their values through a pipe.
+//! A variable that a process removes is still in its file `/proc/PID/environ`, which child
+//! processes can read. So the program starts itself again without these variables, and receives
+//! their values through a pipe.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

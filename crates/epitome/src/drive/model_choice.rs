@@ -1,4 +1,4 @@
-//! Finds the model that options and settings name, and prepares it and its fallbacks to be called.
+//! Selects a model and its fallbacks, and prepares them to be called.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Logs of contexts in a folder, and their locks.
+//! The logs of running agents' contexts, as files in a folder, and their locks.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,8 @@ fn id(path: &Path) -> Option<String> {
     epitome_formats::epitome::id(&head)
 }
 
-/// The name of a file for a session with this name. It cannot lead out of the folder.
+/// The name of the file for a session. It has no separators of paths, so that the file is in the
+/// folder of the logs.
 fn file_name(session: &str) -> String {
     let name = session.chars().take(NAME).map(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '-' => c,

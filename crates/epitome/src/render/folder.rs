@@ -230,7 +230,7 @@ pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listi
 }
 
 /// Rebuilds a folder's manifest and index from its pages, and from those entries of the earlier
-/// manifest of which files still exist.
+/// manifest that have files which still exist.
 ///
 /// # Errors
 ///
@@ -292,8 +292,8 @@ pub fn repair(
     Ok((write_index(folder, Index::new(with_parts(found)))?, left_out))
 }
 
-/// The entries of an earlier manifest of which files still exist, by name. A sub-agent has an entry
-/// of its own here, and not in the entry of its session.
+/// Those entries of the earlier manifest that have files which still exist, by name. A sub-agent
+/// has an entry of its own here, and not in the entry of its session.
 fn still_there(folder: &Path) -> BTreeMap<String, Listing> {
     let mut found = BTreeMap::new();
     let known = manifest(folder).map(|it| it.sessions).unwrap_or_default();

@@ -64,7 +64,7 @@ fn is_free(name: &PageName, origin: Option<&str>, known: &[Listing]) -> bool {
     known.iter().all(|it| {
         let is_other = match (it.origin.as_deref(), origin) {
             // An entry has no origin if its session came from a pipe, or if an earlier version
-            // rendered it. If it has the same name, it is assumed to be the same session.
+            // rendered it. Such an entry with the same name is assumed to be of the same session.
             (None, _) | (_, None) => it.name != name.stem(),
             (Some(theirs), Some(ours)) => theirs != ours || it.name != name.stem(),
         };

@@ -14,11 +14,11 @@ pub struct Key {
     pub name: String,
     /// The description of the key.
     pub about: String,
-    /// The default value, if it does not depend on the recipe.
+    /// The default value, if the key has one that does not depend on the recipe.
     pub default: Option<Value>,
-    /// Whether a project's file may set it only if the user trusts the project.
+    /// Whether a project's file may set the key only if the user trusts the project.
     pub user_only: bool,
-    /// What a text in the value may be. `None` if the value is neither a path nor a list of paths.
+    /// For a value with paths: what its texts may be. `None` for other values.
     pub path: Option<PathKind>,
     /// Whether the value is a list.
     pub list: bool,

@@ -206,7 +206,8 @@ mod tests {
         let expect = PerKind { live: level, ..recipe.trigger };
         let of_trigger = changed("ion", "live.trigger.tokens = 9");
         assert_eq!(of_trigger, Recipe { trigger: expect, ..recipe });
-        // For stored sessions, the recipe's other trigger stays if one of the two is set.
+        // The recipe has two triggers for stored sessions, in tokens and in bytes. If only one of
+        // them is set, the recipe's other trigger stays.
         let both = changed("gitclaw", "compaction.trigger.tokens = 9");
         let expect = Level { bytes: Some(102_400), ..level };
         assert_eq!(both.trigger, PerKind { stored: expect, live: Level::default() });

@@ -54,7 +54,7 @@ fn recipe(config: &Config, name: &str, text: &str, set: &SetValue) -> Result<()>
     })
 }
 
-/// Two numbers of which one must be less than the other, if both are set.
+/// Two settings with numbers: if both are set, the first must be less than the second.
 struct Bound {
     less: &'static str,
     than: &'static str,

@@ -22,10 +22,10 @@ pub struct Exchange<'j> {
     counter: &'j dyn Counter,
     /// For each entry of the history, the role of its message and its blocks as JSON.
     entries: Vec<(&'static str, Vec<String>)>,
-    /// The measured blocks of the history and of messages, by the id that a block has when it is
-    /// read from canonical JSON.
+    /// The measured blocks of the history and of messages, by an id that is computed from the
+    /// block's JSON in canonical form.
     blocks: HashMap<u64, Arc<MeasuredBlock>>,
-    /// The blocks of messages that were read, by a hash of their text.
+    /// The blocks of the messages that were read, by a hash of the message's text.
     messages: HashMap<u64, Pieces>,
 }
 

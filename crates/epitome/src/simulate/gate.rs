@@ -35,7 +35,7 @@ struct Figure {
     /// The bound that `=` means for this figure: `AtLeast` if high values are good, otherwise
     /// `AtMost`.
     bound: Bound,
-    /// The reason that is given if the figure was not measured although sessions were long enough.
+    /// The usual reason why the figure was not measured.
     none: &'static str,
 }
 

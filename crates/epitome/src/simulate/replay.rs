@@ -18,7 +18,7 @@ use crate::live::{Context, Speaker};
 /// policy command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveCall {
-    /// The tokens of the request, and how much of what its response uses the context contained.
+    /// The measured cost and quality of the request.
     pub figures: CallFigures,
     /// The cost of the request if the provider caches every beginning of an earlier request.
     pub cost: MicroDollars,

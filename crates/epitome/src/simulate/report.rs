@@ -16,7 +16,7 @@ pub struct SimulateReport {
     /// The figures of each policy command and recipe over all sessions. The first entry is without
     /// compaction.
     pub recipes: Vec<RecipeReport>,
-    /// The sessions as they happened; `null` if they do not record their usage.
+    /// What the sessions record about their requests; `null` if they record no usage.
     pub recorded: Option<RecordedCost>,
     /// The number of requests to models.
     pub calls: u64,
@@ -63,7 +63,7 @@ pub struct SessionReport {
     pub priced_as: String,
     /// The tokens of the system prompt and the tools in every request, as billed.
     pub prompt: Tokens,
-    /// The session as it happened; `null` if it does not record its usage.
+    /// What the session records about its requests; `null` if it records no usage.
     pub recorded: Option<RecordedCost>,
     /// The session's figures with each recipe.
     pub recipes: Vec<RecipeReport>,

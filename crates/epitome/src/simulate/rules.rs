@@ -35,8 +35,8 @@ pub struct RequestTally {
 }
 
 impl RequestTally {
-    /// Adds the request that sends the blocks `view`. `request` is the newest text of the user
-    /// before it in the history.
+    /// Adds a request to the model, which sends the blocks `view`. `request` is the last text of
+    /// the user before it.
     pub(super) fn add(
         &mut self,
         view: &[Arc<MeasuredBlock>],

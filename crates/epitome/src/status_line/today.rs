@@ -126,7 +126,7 @@ struct Lines {
     bytes: Vec<u8>,
     /// The number of bytes up to the place where reading continues.
     length: u64,
-    /// Whether these are all whole lines up to the end of the file.
+    /// Whether `bytes` contains all whole lines up to the end of the file.
     is_whole: bool,
 }
 

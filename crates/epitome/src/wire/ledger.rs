@@ -20,7 +20,7 @@ use crate::archive::Hash;
 use crate::error::{Error, Result};
 use crate::regular;
 
-/// Version of the lines. A line with a higher one is skipped.
+/// Version of the lines. A line with a higher version is skipped.
 const VERSION: u32 = 1;
 
 /// What was done to a request.
