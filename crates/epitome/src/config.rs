@@ -60,8 +60,8 @@ pub struct Config {
     pub home_is_given: bool,
     /// The environment from which the folders of agents are computed.
     pub agents: Environment,
-    /// The user's names, home folder and host name, as far as the machine knows them. Redaction
-    /// replaces them in texts that are shared.
+    /// The user's names, home folder and host name, as far as the machine knows them. Rules of
+    /// redaction find them in texts.
     pub person: Person,
     /// The user's home folder.
     pub user: PathBuf,

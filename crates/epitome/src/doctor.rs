@@ -40,7 +40,7 @@ pub struct Checkup {
 /// Whether versions of sessions are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KeepState {
-    /// Whether `epitome keep` or `epitome watch --keep` runs now, and waits for changes.
+    /// Whether a process, such as `epitome keep`, keeps versions now and waits for changes.
     pub is_running: bool,
     /// Whether the vault has versions of sessions.
     pub has_versions: bool,

@@ -24,7 +24,8 @@ pub struct Message {
     pub time: Option<String>,
     /// Whether a compaction removed the message, or a part of it, from what a resume sends.
     pub archived: bool,
-    /// The text; for a call, the name of the tool, the arguments and the result.
+    /// The text; for a call, the name of the tool, the texts in the arguments, and the result. The
+    /// middle of a very long text is left out.
     pub text: String,
 }
 

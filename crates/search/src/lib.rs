@@ -5,10 +5,10 @@
 //! by their path, length, time and packs in the archive, and reads only these. [`Search::find`]
 //! returns the [`Hits`] of a [`Query`], the best first.
 //!
-//! The index contains what the pages of a session show, without secrets and personal data. It is an
-//! SQLite database with an FTS5 table; SQLite is needed anyway for agents that keep sessions in it.
-//! It can be deleted at any time: the next update builds it again. One process at a time writes,
-//! and any number may search.
+//! The index contains the texts that the pages of a session show, without secrets and personal
+//! data. It is an SQLite database with an FTS5 table; SQLite is needed anyway for agents that keep
+//! sessions in it. It can be deleted at any time: the next update builds it again. One process at a
+//! time writes, and any number may search.
 //!
 //! ```
 //! use epitome::Config;

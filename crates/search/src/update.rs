@@ -77,9 +77,8 @@ impl Search {
     /// # Errors
     ///
     /// `Damaged` if the index is found to be damaged during the update, and an empty one has
-    /// replaced it; after any other error, what was committed before stays. `Busy`, `Index` and
-    /// `Folder` as in [`find`](Search::find); `Rules` and `Library` if the user's rules are
-    /// invalid.
+    /// replaced it; after any other error, what was committed before stays. `Rules` or `Library` if
+    /// the user's rules are invalid. Otherwise the errors of [`find`](Search::find).
     pub fn update(
         &self,
         files: &[SessionFile],

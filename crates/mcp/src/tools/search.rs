@@ -16,8 +16,8 @@ const HITS: (usize, usize) = (10, 100);
 const AROUND: (usize, usize) = (3, 50);
 /// The maximum number of sessions that `failed` lists.
 const FAILED: usize = 5;
-/// The maximum number of characters that `around` shows of a message before or after the message
-/// that was requested, which is shown whole.
+/// The maximum number of characters that `around` shows of a message before or after the requested
+/// one.
 const NEIGHBOUR: usize = 1_500;
 /// The maximum number of characters that `failed` shows of a message that followed an error.
 const FOLLOWED: usize = 400;
