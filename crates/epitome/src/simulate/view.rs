@@ -13,8 +13,8 @@ use crate::live::Outgoing;
 #[derive(Clone)]
 pub struct Pool {
     known: HashMap<u64, Arc<MeasuredBlock>>,
-    /// The blocks of each item in one context's log. They are kept because the content of an item
-    /// never changes.
+    /// The measured blocks of each item in one context's log; `None` for an item that was not sent
+    /// so far.
     items: Vec<Option<Pieces>>,
 }
 
