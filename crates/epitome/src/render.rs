@@ -286,8 +286,8 @@ impl RenderSource {
     }
 
     /// The links from calls to the sub-agents that they started. A call belongs to the sub-agent
-    /// whose id is in its result. If as many calls as sub-agents remain after that, they are
-    /// matched by their order.
+    /// whose name is in the call's result. If as many calls as sub-agents remain after that, they
+    /// are matched by their order.
     fn links(&self, address: &dyn Fn(usize) -> String) -> BTreeMap<String, String> {
         let mut links = BTreeMap::new();
         if self.sub_agents.is_empty() {

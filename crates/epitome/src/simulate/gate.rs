@@ -44,7 +44,7 @@ struct Figure {
 enum Kind {
     /// A share that is measured at forced compactions.
     Forced,
-    /// A share that is measured at every request of the replayed sessions.
+    /// A share that is measured even if no compaction is forced.
     Live,
     /// A cost relative to the cost without compaction; it may be above 1.
     Cost,

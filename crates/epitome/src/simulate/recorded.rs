@@ -18,8 +18,8 @@ pub struct RecordedCost {
     /// Whether the real cost may be higher than `micro_dollars`, for example because a price is not
     /// known.
     pub at_least: bool,
-    /// The cost divided by the cost of the same sessions without compaction; `null` if one of these
-    /// costs is not known.
+    /// The cost divided by the cost of the same sessions without compaction; `null` if the first
+    /// cost is not known, or if the second is 0.
     pub cost: Option<f64>,
     /// The mean number of tokens in a request.
     pub context: Tokens,
