@@ -105,7 +105,7 @@ pub struct Context {
     attempt: Attempt,
 }
 
-/// What was read from the log, so that it need not be read again.
+/// What is known about the messages so far, so that they need not be read again.
 #[derive(Clone, Default)]
 struct Knowledge {
     /// The lines of the results in the context, if the recipe has an ingest stage. That stage can
@@ -307,10 +307,10 @@ impl Context {
     }
 
     /// What to send in the next request. Like [`view`](Context::view), except that a model writes
-    /// summaries: `write` is called once for each question, and returns the model's answer or the
-    /// reason why there is none. Without an answer no summary is written, and an event reports the
-    /// reason. If the context then has more tokens than the window without the part that is
-    /// reserved for the response, a digest replaces its old part.
+    /// summaries: `write` is called for each question, and returns the model's answer or the reason
+    /// why there is none. If there is no summary in the end, and the context has more tokens than
+    /// the window without the part that is reserved for the response, a digest replaces the old
+    /// part of the context.
     ///
     /// ```
     /// use epitome_engine::{Context, MessagePart, Setup};
@@ -419,9 +419,8 @@ impl Context {
                         continue;
                     }
                     self.attempt.sent = self.transcript().items.len();
-                    // `run` resets this, too. But if the window is full while the circuit breaker
-                    // is open (automatic compactions are stopped because they saved too little), a
-                    // digest is the first step, and `run` is not called.
+                    // `run` resets this, too, but a compaction can also begin with a digest,
+                    // without `run`.
                     self.attempt.has_begun = false;
                     return Ok(Next::Send);
                 }

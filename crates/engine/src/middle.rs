@@ -12,9 +12,10 @@ use epitome_model::{
 use epitome_passes::{RuleFiles, TrimRule, View, is_cut, messages, pins};
 
 /// The items that a rule removes from the middle of a log, and the text that is sent in their
-/// place. A response stays whole if `is_kept` returns true for an item of it, or if it contains a
-/// pin: a text that should stay in the context after every compaction. `None` if no items are left
-/// except the texts of earlier cuts, or if removing them saves nothing. `tokens` counts an item.
+/// place. A unit (such as a response with its results) stays whole if `is_kept` returns true for an
+/// item of it, or if it contains a pin: a text that should stay in the context after every
+/// compaction. `None` if no items are left except the texts of earlier cuts, or if removing them
+/// saves nothing. `tokens` counts an item.
 pub(crate) fn middle_cut(
     log: &Log,
     source: &dyn Source,

@@ -162,7 +162,7 @@ struct OpenContext {
     session: Option<Session>,
 }
 
-/// A request to one context.
+/// The context that a request is about, and the options of the server.
 struct Exchange<'s> {
     options: &'s ServerOptions,
     /// The name of the context.

@@ -18,8 +18,7 @@ pub struct SummaryRequest<'a> {
     pub source: &'a dyn Source,
     /// The recipe, whose rules say what is kept at the end.
     pub recipe: &'a Recipe,
-    /// How the rules of the recipe are applied: the kind of the context, the tokenizer, and which
-    /// models' reasoning becomes invalid if anything before it changes.
+    /// How the rules of the recipe are applied, and with which tokenizer.
     pub options: Options<'a>,
     /// The rule for the content of the summary.
     pub rule: SummaryRule,

@@ -125,8 +125,8 @@ impl Context {
     /// # Errors
     ///
     /// `NotFound` if there is no API with this name; `Unreadable` if a message is not one of this
-    /// API, or is the result of a call that does not exist or has its result already; then none is
-    /// added. `Disk` if the log cannot be written.
+    /// API, or is the result of a call that does not exist or has its result already; `Disk` if the
+    /// log cannot be written. No message is added then.
     pub fn push_messages(
         &mut self,
         api: &str,
@@ -398,7 +398,6 @@ fn arguments(json: &[u8]) -> String {
 
 /// The state of [`Context::tie`]: the calls that have no result yet, and the ids of new calls.
 struct Ties {
-    /// The calls that have no result so far.
     open: OpenCalls,
     /// The ids of the calls in the messages that are being added.
     made: HashSet<Box<str>>,

@@ -204,7 +204,7 @@ enum Step {
     Result { of: usize },
 }
 
-/// How a compaction line changes the blocks of an entry.
+/// How a generated compaction line changes the blocks of an entry.
 #[derive(Clone, Copy, Debug)]
 enum Mutation {
     Shorter,

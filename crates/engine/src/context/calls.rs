@@ -32,8 +32,8 @@ pub struct OpenCalls(Vec<OpenCall>);
 /// The beginning of the call id of a result that states only the name of its tool, as results of
 /// the Gemini API may. The name of the tool follows.
 pub const NO_CALL: &str = "no call of ";
-/// Between an id and a number that makes the id unique, if an earlier call has the same id. All
-/// APIs accept these characters in ids.
+/// Separates the id of a call from the number that makes it unique, if an earlier call has the same
+/// id. All APIs accept these characters in ids.
 pub const AGAIN: &str = "_again_";
 
 /// The original id of a call whose id was made unique with [`AGAIN`]. Any other id is returned as

@@ -14,8 +14,8 @@ use crate::digest::{Chosen, Digesting, saves_enough};
 
 impl Context {
     /// Runs the digest stage after the passes, if the recipe has one. It does not run for
-    /// [`EventReason::Request`]: a recipe with this timing runs its passes before every request.
-    /// `by_stage` is the number of edits of each pass; the result also counts the digest.
+    /// [`EventReason::Request`]. `by_stage` is the number of edits of each pass; the result also
+    /// counts the digest.
     pub(super) fn digested(
         &mut self,
         why: EventReason,
@@ -45,10 +45,9 @@ impl Context {
     }
 
     /// Replaces the old part of the context by a digest, so that the context has at most `target`
-    /// tokens, unless the parts that must stay have more. Returns false and changes nothing if the
-    /// context has at most `target` tokens already, if the old part has nothing to digest, or if
-    /// the digest would be less than 5 per cent smaller than what it replaces. The error `Refused`
-    /// has the reason why there can be no digest.
+    /// tokens, unless the parts that must stay have more. Returns false and changes nothing if a
+    /// digest is not needed or would save too little. The error `Refused` has the reason why there
+    /// can be no digest.
     pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
         // The digest reads the old part into the index, and so the next digest need not read it
         // again.

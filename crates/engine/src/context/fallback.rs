@@ -21,7 +21,7 @@ const MOST: u64 = 90;
 const LEAST: u64 = 10;
 
 impl Context {
-    /// Makes the context fit its limit without a model, and reports the result to the state
+    /// Tries to make the context fit its limit without a model, and reports the result to the state
     /// machine.
     pub(super) fn fall_back(&mut self, why: EventReason) -> Result<()> {
         let Some(limit) = self.machine.limit() else { return Ok(()) };

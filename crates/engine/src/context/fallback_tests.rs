@@ -98,7 +98,7 @@ fn reads(context: &mut Context, n: usize, results: usize, length: usize) {
     context.tool(&outputs.collect::<Vec<_>>()).expect("memory");
 }
 
-/// Plays a session in a window of this size, and checks that every request fits.
+/// Plays a session in a window of this size, and checks that every request fits into it.
 fn play(recipe: &str, model: Bad, window: u64) {
     let mut context = context(built_in(recipe).expect("a recipe"), window);
     let about = format!("{recipe} {model:?} {window}");

@@ -105,8 +105,8 @@ impl Context {
         newest
     }
 
-    /// Records the lines of the results after the model's last response again, as these results are
-    /// sent now.
+    /// Records the lines of the results after the model's last response again, now that these
+    /// results have become shorter.
     fn see_unanswered(&mut self) {
         let mut seen = std::mem::take(&mut self.known.seen);
         seen.rewind(self.known.answered);
@@ -149,8 +149,8 @@ impl Context {
         edits
     }
 
-    /// Writes edits of results to the log. Returns whether they were written. If they violate an
-    /// invariant, they are not: the results are sent whole, and an event reports why.
+    /// Writes edits of results to the log. Returns whether they were written. If the edits are
+    /// refused, the results are sent whole, and an event reports why.
     pub(super) fn write_shortened(&mut self, edits: Vec<Edit>) -> Result<bool> {
         let edits = edits.into_iter().map(|edit| PlannedEdit { edit, tokens: Tokens(0) });
         let mut plan = Plan { edits: edits.collect(), ..Plan::default() };
@@ -189,7 +189,7 @@ impl Context {
     }
 
     /// Indexes the blocks of this entry for the next digest, and the calls that its results answer.
-    /// Does nothing if the recipe has no digest.
+    /// Does nothing if the recipe has no digest, or if the entry is very large.
     pub(super) fn learn_for_digest(&mut self, item: usize) {
         let Some(rule) = self.setup.recipe.stages.live.digest.clone() else { return };
         let entry = self.transcript().items[item].entry();

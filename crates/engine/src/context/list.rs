@@ -21,10 +21,10 @@ use super::{Context, Outgoing};
 pub struct ListChange {
     /// Number of messages at the beginning of the list that the context had already.
     pub known: u64,
-    /// Number of messages of the context that are not in the list: they are no longer part of the
-    /// conversation.
+    /// Number of messages of the context that follow the `known` ones: they are no longer part of
+    /// the conversation.
     pub left: u64,
-    /// Number of messages of the list that are new.
+    /// Number of messages of the list that were added to the context.
     pub new: u64,
 }
 

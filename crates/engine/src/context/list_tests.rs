@@ -61,7 +61,7 @@ fn is_valid(context: &Context) -> bool {
     invariants.check(context.transcript(), context.log.bytes()).is_empty()
 }
 
-/// What is sent after the messages of a list were added one after the other.
+/// The messages that a context sends after the messages of `list` were added one by one.
 fn said_one_by_one(list: &[String]) -> String {
     let mut context = Context::in_memory(setup());
     for message in list {

@@ -73,7 +73,8 @@ impl Preparation {
         self.question.as_ref()
     }
 
-    /// Whether a model was asked a question for a summary, even if the summary was not written.
+    /// Whether there was a question for a model that writes a summary, even if no summary was
+    /// written.
     pub fn has_asked(&self) -> bool {
         self.copy.ask.pending.is_some() || self.copy.ask.spent.asks > 0
     }
@@ -114,10 +115,9 @@ impl PartialEq for Preparation {
 impl Context {
     /// Returns a copy on which the next compaction can be prepared, if the recipe has
     /// `live.background` and the context has come near its trigger; at most one copy each time that
-    /// it comes near. `None` in all other cases, and while a compaction is due, automatic
-    /// compactions are suspended, or a question for a summary is pending. Call it after
-    /// [`step`](Context::step) has returned that the context can be sent. See [`Preparation`] for
-    /// an example.
+    /// it comes near. Otherwise `None`; also, for example, while a compaction is due or a question
+    /// for a summary is pending. Call it after [`step`](Context::step) has returned that the
+    /// context can be sent. See [`Preparation`] for an example.
     ///
     /// ```
     /// # use epitome_engine::{Context, Setup};
@@ -143,7 +143,7 @@ impl Context {
         Some(Preparation { copy, log_bytes, items, sent, question: None, is_done: false })
     }
 
-    /// Whether the next [`step`](Context::step) makes a compaction that was not requested.
+    /// Whether a compaction is due that was not requested.
     ///
     /// ```
     /// # use epitome_engine::{Context, Setup};
@@ -160,10 +160,10 @@ impl Context {
     }
 
     /// Adopts a prepared compaction. Messages that were added in the meantime stay after it.
-    /// Returns false, and leaves the context unchanged, if the preparation is not done, if the
-    /// context has a pending question, if the context was changed otherwise than by new messages,
-    /// if the preparation removed nothing, or if a step would violate an invariant. What the
-    /// preparation spent on summaries is counted even then. See [`Preparation`] for an example.
+    /// Returns false, and leaves the context unchanged, if the compaction cannot be adopted: for
+    /// example, if the context was changed otherwise than by new messages, or if the preparation
+    /// removed nothing. What the preparation spent on summaries is counted even then. See
+    /// [`Preparation`] for an example.
     ///
     /// # Errors
     ///
@@ -218,7 +218,7 @@ impl Context {
         Ok(())
     }
 
-    /// A copy without the journal, for which nothing was spent on summaries.
+    /// A copy without the journal, a requested compaction or a pending summary.
     fn copy(&self) -> Context {
         let Context { log, setup, machine, counts, bill, known, ask, attempt } = self;
         Context {

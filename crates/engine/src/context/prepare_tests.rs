@@ -35,7 +35,7 @@ fn recipe(name: &str) -> Recipe {
     recipe
 }
 
-/// Every text that is sent, one per block.
+/// The texts of the blocks that the context sends.
 fn texts(context: &Context) -> Vec<String> {
     let (transcript, source) = (context.transcript(), context.log.bytes());
     let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);

@@ -18,8 +18,8 @@ pub const RECALL: &str = "recall";
 /// The content that a name refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecallResult {
-    /// The text that the name refers to: results of calls, texts of the model, or a removed text.
-    /// Empty if none of the calls has a result.
+    /// The text that the name refers to: results of calls, texts of the model, or the content that
+    /// a reference identifies. Empty if none of the calls has a result.
     pub text: String,
     /// If the name identifies calls: the texts of the model in the responses that made them.
     /// Otherwise empty.
@@ -134,8 +134,8 @@ impl Context {
     }
 
     /// The content that a name refers to: results of calls with the texts of the responses that
-    /// made the calls, texts of responses, or removed content by its reference. `None` if there is
-    /// no such content.
+    /// made the calls, texts of responses, or the content that a reference identifies. `None` if
+    /// there is no such content.
     ///
     /// ```
     /// use epitome_engine::{Context, MessagePart, Setup};

@@ -8,8 +8,7 @@ use epitome_passes::{AskTotals, Recipe, Writer};
 use epitome_tokens::O200k;
 use serde::Serialize;
 
-/// The settings of a context: the recipe, the window and tokenizer of the model, and what summaries
-/// contain.
+/// The settings of a context, such as the recipe, and the window and tokenizer of the model.
 ///
 /// ```
 /// use epitome_engine::{Context, Setup};
@@ -74,7 +73,7 @@ impl Setup {
         self
     }
 
-    /// Sets the tokens of everything in a request that is not in the log: a system prompt, tools.
+    /// Sets the tokens of everything in a request that is not in the log, such as tools.
     #[must_use]
     pub fn with_overhead(mut self, overhead: Tokens) -> Setup {
         self.overhead = overhead;

@@ -13,8 +13,7 @@ const AROUND: Tokens = Tokens(80);
 
 impl<'a, S: Source> Planner<'a, '_, S> {
     /// Replaces the old part of the context by a digest: a resume sends the digest instead of it.
-    /// `None` if the context is within the target, if there is no old part, or if it has no lines
-    /// to choose from. `None`, and a note, if the session cannot hold a digest.
+    /// `None` if no digest is needed or possible. If the session cannot hold one, a note says why.
     pub(super) fn digest(
         &self,
         rule: &DigestRule,
@@ -65,9 +64,8 @@ impl<'a, S: Source> Planner<'a, '_, S> {
     }
 }
 
-/// The index in the context of the first unit (a call with its result, or any other entry) that
-/// contains something the recipe keeps; from there on everything stays unchanged. The length of the
-/// context if nothing is kept.
+/// The index in the context of the first unit (such as a response with its results) that contains
+/// something the recipe keeps. The length of the context if nothing is kept.
 fn first_kept(transcript: &Transcript, kept: &KeptParts) -> usize {
     let units = units(transcript);
     let mut first =

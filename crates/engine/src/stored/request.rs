@@ -45,9 +45,9 @@ impl RequestDigest {
     ///
     /// These stay in their places: the first `root` messages, messages of the system, and messages
     /// of the user with a block of an unknown kind. The last response stays with its results, and a
-    /// message of the user stays until it has an answer. `None` if there is no old part, if it has
-    /// no lines to choose from, if a response or a result in it has a block of an unknown kind, if
-    /// the unfinished turn cannot be divided, or if a message would be replaced only in part.
+    /// message of the user stays until it has an answer. `None` if there is nothing to digest, or
+    /// if the old part cannot be replaced, for example because a response in it has a block of an
+    /// unknown kind.
     ///
     /// # Errors
     ///

@@ -86,7 +86,7 @@ impl<S: Source> PreparedCompaction<'_, S> {
     }
 }
 
-/// The kind of the content at a position that belongs to no tool.
+/// The kind of content at a position; the content belongs to no tool.
 fn kind_at(view: &View<'_>, at: At) -> &'static str {
     let (At::Block { item, block } | At::Field { item, block, .. } | At::Part { item, block, .. }) =
         at
