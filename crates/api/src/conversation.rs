@@ -24,7 +24,7 @@ pub enum LeftBehind {
     Pictures,
     /// Definitions of tools.
     Tools,
-    /// Values that epitome does not understand.
+    /// Any other content, such as values that epitome does not understand.
     Opaque,
     /// The agent's own messages: its prompt, its reminders.
     Prompts,

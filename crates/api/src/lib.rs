@@ -106,7 +106,7 @@ pub struct Api {
     /// The service's own endpoint.
     pub endpoint: Endpoint,
     /// Checks one message of a body, and adds the replacements that reading it needs. Fails if a
-    /// part of the message is unknown.
+    /// part of the message is unknown or not valid.
     pub(crate) check_message: fn(&Value<'_>, &mut Replacements) -> CheckResult,
     /// Reads the messages of a body.
     pub(crate) read_messages: fn(&mut Body<'_>, &[Value<'_>]),

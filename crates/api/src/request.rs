@@ -11,7 +11,7 @@ pub struct Outgoing<'a> {
     pub transcript: &'a Transcript,
     /// The source that the spans of the transcript point into.
     pub source: &'a dyn Source,
-    /// The role in which a summary is sent.
+    /// How a summary is sent.
     pub summary: SummaryAs,
 }
 

@@ -5,8 +5,7 @@ use std::fmt::Display;
 use epitome_json::{Document, Value, read_all};
 use epitome_model::{Invariant, Invariants, Source, Transcript, Violation};
 
-/// The invariants of the request bodies of an API: a function that adds what the API would refuse
-/// to the violations found.
+/// The invariants of the request bodies of an API, as a function that reports each violation.
 pub struct BodyInvariants(pub fn(&mut Violations<'_>, &Value<'_>));
 
 impl Invariants for BodyInvariants {

@@ -15,17 +15,17 @@ use crate::{Source, Transcript};
 pub enum Invariant {
     /// Every result has a call and every call has a result, each exactly once.
     Pairing,
-    /// A result comes after its call and before the next message of the user.
+    /// Calls, results and texts are in the order that the agent or the API requires.
     Position,
-    /// Reasoning is unchanged or removed.
+    /// Reasoning is unchanged or removed, and is where the API requires it.
     Reasoning,
     /// The text of the user is unchanged.
     UserWords,
-    /// No text is empty where the API refuses empty text.
+    /// No text or message is empty where the API refuses that.
     Empty,
     /// An edited record is still a record of its format.
     Shape,
-    /// The same entries exist, in the same tree.
+    /// Apart from the edits, the session has the same entries in the same order.
     Tree,
     /// No edited block grew.
     Growth,
@@ -87,9 +87,8 @@ pub trait Invariants: Sync {
     /// Returns every violation in what a resume would send.
     fn check(&self, transcript: &Transcript, source: &dyn Source) -> Vec<Violation>;
 
-    /// The values of a record that no edit may change, because other programs read them: tokens and
-    /// costs, ids, times, models, and the working directory. Each is a range of `record`, in the
-    /// order of the record.
+    /// The values of a record that no edit may change, because other programs read them, for
+    /// example tokens, costs and times. Each is a range of `record`, in the order of the record.
     ///
     /// The default implementation returns none.
     fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {

@@ -11,8 +11,8 @@ use crate::literal::{decode_json, encode};
 
 /// The text of a string literal, which may be inside another string. `literal` includes the quotes.
 ///
-/// Escapes of lone surrogates and bytes that are not UTF-8 become U+FFFD, as the agents themselves
-/// read them. Bytes that are not a string literal are returned with their quotes and escapes.
+/// Escapes of lone surrogates and bytes that are not UTF-8 become U+FFFD. Bytes that are not a
+/// string literal are returned with their quotes and escapes.
 pub fn decode(literal: &[u8]) -> Cow<'_, str> {
     if is_nested(literal) { Cow::Owned(decode_nested(literal)) } else { decode_json(literal) }
 }

@@ -1,7 +1,7 @@
 //! Texts for people: shortened between words, and numbers in the plural and in per cent.
 //!
-//! A cut within a word is hard to read, and may leave half of a password, which no redactor
-//! recognises. A word here is a run of letters, digits and marks as in a token, a path or an
+//! A cut within a word is hard to read, and may leave half of a password, which a redactor may not
+//! recognise. A word here is a run of letters, digits and marks as in a token, a path or an
 //! address.
 
 /// The first words of a text, at most `most` bytes.

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Text;
 
-/// What a tool does. A reader maps the agent's tool names and arguments to kinds; all other code
-/// uses only the kinds.
+/// What a tool does. A reader maps the names of an agent's tools to kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -43,7 +42,7 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
-    /// Whether the tool changes the file that its target names.
+    /// Whether the tool changes files.
     pub fn changes_file(self) -> bool {
         matches!(self, ToolKind::Write | ToolKind::Edit | ToolKind::Patch)
     }

@@ -50,7 +50,7 @@ pub struct Head {
 /// A record of a session, or one of the entries of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// Content that a model sees, now or on another branch of the session.
+    /// Content for a model, whether a resume sends it or not.
     Entry(Box<Entry>),
     /// A record that no model sees.
     Hidden(HiddenRecord),
@@ -263,10 +263,8 @@ pub struct Thinking {
     pub text: Option<Text>,
     /// The whole block as stored, signature included.
     pub whole: Span,
-    /// Whether the block may be removed. It must stay if the API would refuse the rest of the
-    /// session without it, as OpenAI's Responses API refuses a call whose reasoning item is
-    /// missing. It must also stay if other programs would read other token counts for a response of
-    /// Claude Code without it.
+    /// Whether the block may be removed. It must stay, for example, if the API would refuse the
+    /// rest of the session without it.
     pub removable: bool,
 }
 
@@ -279,7 +277,7 @@ pub struct Call {
     pub name: Box<str>,
     /// What the tool does.
     pub kind: ToolKind,
-    /// What the call is about: a path, a command, a pattern or a URL.
+    /// What the call is about, such as a path, a command or a URL.
     pub target: Option<Text>,
     /// Arguments that narrow a read to a part of the file (offset, limit), as stored. This is not a
     /// [`Part`], which belongs to a result.

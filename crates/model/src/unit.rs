@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use crate::{Block, Role, Transcript};
 
-/// The smallest group of whole items that can be removed from a context: one model response with
-/// all its calls, their results and its reasoning; or one message of the user or the agent. Edits
-/// of single blocks do not depend on units.
+/// The smallest group of whole items that can be removed from a context: for example, one model
+/// response with its reasoning, its calls and their results, or one message of the user. Edits of
+/// single blocks do not depend on units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Indices into `Transcript::items`, in the order they are sent.

@@ -206,7 +206,7 @@ fn results_have_calls(found: &mut Violations<'_>, turn: &Turn<'_>, before: Optio
     }
 }
 
-/// For a request with reasoning enabled. If the last turn is tool results, the model has not
+/// For a request with reasoning enabled. If the last turn has tool results, the model has not
 /// finished its answer. This answer begins after the last user turn without tool results, or with
 /// the first turn if there is no such turn. It must begin with reasoning.
 fn open_loop(found: &mut Violations<'_>, turns: &[Turn<'_>]) {

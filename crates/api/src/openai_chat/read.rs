@@ -63,8 +63,8 @@ pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_d
 ///   agent's run (`TRAJECTORY`).
 /// - Each message has one of `ROLES`; or the object has a model, a message of the user, and no
 ///   other keys than those of a request.
-/// - With `max_tokens` and a Claude model, which Anthropic's requests have as well, it has a role,
-///   a tool or a call that only this API has.
+/// - With `max_tokens` and a Claude model, which Anthropic's requests have as well, it also has a
+///   role, a tool or a call of this API.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(seen) = crate::skim(head) else { return false };
     let foreign = seen.has_any(&FOREIGN)
