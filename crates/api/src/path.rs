@@ -12,8 +12,9 @@ pub enum Purpose {
 }
 
 impl Api {
-    /// The API whose endpoint `path` ends with, and what a request to it asks for; `None` if there
-    /// is no such API. `path` has no query; it may begin with the base path of any service.
+    /// The API that has an endpoint at `path`, and what a request to this endpoint asks for; `None`
+    /// if there is no such API. `path` has no query; it may begin with the base path of any
+    /// service.
     ///
     /// ```
     /// use epitome_api::{Api, Purpose};

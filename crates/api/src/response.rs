@@ -68,7 +68,7 @@ pub enum BadResponse {
 /// What the parser of an API finds in the body of a response.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
-    /// The messages as which the next request sends the response back, as JSON.
+    /// The messages, as JSON, with which the next request repeats the response.
     pub(crate) messages: Vec<String>,
     /// The model that responded.
     pub(crate) model: Option<String>,

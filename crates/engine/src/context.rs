@@ -165,8 +165,7 @@ struct Attempt {
     has_begun: bool,
     /// Number of requests that the provider refused as too long since the last response.
     overflows: u32,
-    /// Whether a middle cut was refused, because this context would have violated an invariant. No
-    /// other cut is tried then.
+    /// Whether a middle cut was refused. No other cut is tried then.
     is_cut_refused: bool,
     /// The steps so far, if this is a copy on which a compaction is prepared.
     steps: Option<Vec<PreparedStep>>,
@@ -504,8 +503,8 @@ impl Context {
     }
 
     /// Requests a compaction with a target, as [`compact_to`](Context::compact_to) does, but does
-    /// not make it yet: the next [`step`](Context::step) or [`view_with`](Context::view_with) does.
-    /// For a caller with a model that writes summaries.
+    /// not make it yet: the next [`step`](Context::step) begins it. For a caller with a model that
+    /// writes summaries.
     ///
     /// ```
     /// # use epitome_model::Tokens;

@@ -534,7 +534,7 @@ fn not_said(err: Error) -> Error {
     }
 }
 
-/// The state of a log. It tells a client which messages it need not send again.
+/// The state of a log, from which a client sees which messages it need not send again.
 fn log_state(path: &Path, session: &str, context: &Context) -> Value {
     let report = context.report();
     let open: Vec<String> = context.open_calls().into_iter().map(|(id, _)| id.into()).collect();

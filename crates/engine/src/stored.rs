@@ -253,8 +253,7 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
     }
 }
 
-/// A session with everything that its stages need. The stages themselves are those of the recipe
-/// ([`epitome_passes::Stages`]).
+/// A session, and the recipe and the counter with which a compaction of it is planned and written.
 struct Planner<'a, 'r, S> {
     session: &'a Loaded<S>,
     recipe: &'r Recipe,

@@ -8,7 +8,7 @@ use crate::{
 
 /// Counts the tokens of a text.
 pub trait Counter: Sync {
-    /// The name of the counter, shown next to every number: `o200k`, `estimate`.
+    /// The name of the counter: `o200k`, `estimate`.
     fn name(&self) -> &'static str;
 
     /// The number of tokens of `text`, without any text before or after it.

@@ -41,8 +41,8 @@ pub fn literal_as_text(literal: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Encodes a text as a literal of the same kind as `like`: in the same quotes and, like it, for a
-/// string of the record or for a literal inside one.
+/// Encodes a text as a literal of the same kind as `like`: with the same quotes and, if `like` is a
+/// literal inside a string, with the escapes that such a literal needs.
 pub fn encode_as(text: &str, like: &[u8]) -> String {
     match like.first() {
         Some(b'\\') => with_outer_escapes(&encode(text)),

@@ -89,8 +89,7 @@ impl Note {
 
 /// The text left in place of removed text: a reference to it, and a short description.
 ///
-/// A stub takes the position of the removed text, for example in a result or in an argument. Its
-/// tokens are billed with every request, so it does not repeat what the call shows.
+/// A stub takes the position of the removed text, for example in a result or in an argument.
 ///
 /// ```
 /// use epitome_model::{Lines, Ref, Stub};
@@ -251,8 +250,8 @@ impl fmt::Display for Stub {
 /// The lines of `text` whose flag in `keep` is true. A line `…` replaces each run of other lines
 /// that has a kept line after it.
 ///
-/// The lines after the last kept line are left out without a mark: the stub says how many lines
-/// there were. Returns an empty text if no line is kept.
+/// The lines after the last kept line are left out without a mark. Returns an empty text if no line
+/// is kept.
 pub fn excerpt(text: &str, keep: &[bool]) -> String {
     let mut shown = String::new();
     let mut in_gap = false;
@@ -270,8 +269,7 @@ pub fn excerpt(text: &str, keep: &[bool]) -> String {
     shown
 }
 
-/// The line that [`excerpt`] puts in place of lines that it leaves out. It does not say how many:
-/// the first line of the stub has the number of all lines.
+/// The line that [`excerpt`] puts in place of lines that it leaves out. It does not say how many.
 const GAP: &str = "…";
 
 /// The text `[output: 245 lines]`, which the `transcript` recipes put in place of a result or an

@@ -302,7 +302,7 @@ pub struct Output {
     /// Whether each line begins with its number in the file.
     pub numbered: bool,
     /// Whether the result contains text of the user, who answered a question or refused the call.
-    /// Such a result is never edited.
+    /// No pass edits such a result.
     pub from_user: bool,
 }
 

@@ -43,10 +43,10 @@ impl Counter for O200k {
 
     /// The tokens of `text`, counted on its own; 0 only when the text is empty.
     ///
-    /// The time is linear in the length of the text: windows of at most 32 KB are counted one by
-    /// one, each of which ends where a token certainly ends. A window without such a place (32 KB
-    /// of one repeated letter, or of Chinese without a comma) is cut between any two characters,
-    /// which may make the count wrong by a few tokens.
+    /// The time is linear in the length of the text: windows of at most 32 KB are counted
+    /// separately, each of which ends where a token certainly ends. A window without such a place
+    /// (32 KB of one repeated letter, or of Chinese without a comma) is cut between any two
+    /// characters, which may make the count wrong by a few tokens.
     fn count(&self, text: &str) -> Tokens {
         if text.is_empty() {
             return Tokens(0);

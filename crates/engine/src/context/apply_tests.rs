@@ -245,8 +245,8 @@ fn random_edit() -> impl Strategy<Value = RandomEdit> {
     )
 }
 
-/// A context with these messages. A result is for one of the last calls; without a call, for a call
-/// that does not exist.
+/// A context with these messages. A result is for one of the last calls or, if there are too few
+/// calls, for one that does not exist.
 fn context_of(steps: &[Step]) -> Context {
     let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a built-in recipe")));
     let mut calls = Vec::new();

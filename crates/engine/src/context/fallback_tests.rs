@@ -187,7 +187,7 @@ fn a_message_longer_than_the_window_stays_and_is_named() {
     }
 }
 
-/// Plays a session. Checks, after each request that made the context smaller, that one undo in the
+/// Plays a session. Checks, after each request that led to a compaction, that one undo in the
 /// resumed log restores the context as it was before that request. Returns how many of these
 /// requests led to a digest.
 fn undone(recipe: &str, model: Bad) -> usize {

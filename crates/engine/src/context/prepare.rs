@@ -113,11 +113,10 @@ impl PartialEq for Preparation {
 }
 
 impl Context {
-    /// Returns a copy on which the next compaction can be prepared, if the recipe has
-    /// `live.background` and the context has come near its trigger; at most one copy each time that
-    /// it comes near. Otherwise `None`; also, for example, while a compaction is due or a question
-    /// for a summary is pending. Call it after [`step`](Context::step) has returned that the
-    /// context can be sent. See [`Preparation`] for an example.
+    /// Returns a copy on which the next compaction can be prepared, at most once each time that the
+    /// context comes near its trigger. `None`, for example, if the recipe has no `live.background`,
+    /// or if a compaction is due already. Call it after [`step`](Context::step) has returned that
+    /// the context can be sent. See [`Preparation`] for an example.
     ///
     /// ```
     /// # use epitome_engine::{Context, Setup};

@@ -185,9 +185,8 @@ impl CompactionRequest {
 }
 
 impl Context {
-    /// Handles a line that the user typed, if it is `/compact`, optionally followed by what a
-    /// summary should pay attention to. Returns false for any other line. The compaction is made
-    /// before the next request.
+    /// Requests a compaction if `line`, which the user typed, is `/compact`, optionally followed by
+    /// what a summary or a digest should pay attention to. Returns false for any other line.
     ///
     /// ```
     /// use epitome_engine::{Context, Setup};

@@ -26,7 +26,7 @@ impl Context {
     }
 
     /// Removes messages from the middle, if there are too many. Does nothing while compactions are
-    /// suspended after an undo, or if an earlier cut was refused because of an invariant.
+    /// suspended after an undo, or if an earlier cut was refused.
     fn trim_middle(&mut self) -> Result<()> {
         let wants = !self.attempt.is_cut_refused && !self.machine.is_suspended(&self.gauge());
         let Some(rule) = self.setup.recipe.stages.live.trim.filter(|_| wants) else {

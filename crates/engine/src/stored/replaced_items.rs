@@ -44,7 +44,7 @@ impl ReplacedItems {
     }
 }
 
-/// Prints `1 digest of 31 calls and 12 texts`.
+/// Prints, for example, `1 digest of 31 calls and 12 texts`.
 impl fmt::Display for ReplacedItems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ReplacedItems { kind, calls, texts } = *self;

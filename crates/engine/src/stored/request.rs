@@ -129,8 +129,8 @@ fn has_unknown_block(transcript: &Transcript, item: usize) -> bool {
     blocks.iter().any(|block| matches!(block, Block::Opaque(_)))
 }
 
-/// The index in the context at which the old part of a request ends. `None` if an unfinished turn
-/// cannot be divided there: what is kept of it must begin with reasoning, and would be too long.
+/// The index in the context at which the old part of a request ends. `None` if the kept part would
+/// have to begin much earlier, with reasoning, and would be too long.
 fn end_of_old(view: &View<'_>, with: &RequestRule<'_>) -> Option<usize> {
     let transcript = view.transcript;
     let last = last_response(transcript).min(current_request(transcript));
