@@ -237,7 +237,7 @@ pub fn list(
     Ok(())
 }
 
-/// An error that says that the `type` of a value is unknown.
+/// An error that says that the `type` of a value is unknown or missing.
 pub fn kind<T>(value: &Value<'_>) -> Result<T, NotUnderstood> {
     match value.get("type") {
         Some(kind) => reject(format_args!("the type {}", abbreviate(kind))),

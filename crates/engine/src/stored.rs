@@ -51,9 +51,8 @@ pub use summary::{check_holds_a_summary, no_summaries};
 /// [`WriteMode::Append`] or [`WriteMode::Mark`], whichever the format has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As the agent itself writes it ([`epitome_formats::Native`]): a record with the shortened
-    /// history at the end of the session, which a resume reads instead of everything before it; or
-    /// marks on results.
+    /// As the agent itself writes it ([`epitome_formats::Native`]): as records at the end of the
+    /// session, or as marks on results.
     Native,
     /// Into the records that hold the edited content: not only the context but also the file
     /// becomes smaller.
@@ -370,7 +369,7 @@ impl<'a, S: Source> Planner<'a, '_, S> {
         };
         let tokens_after = match mode {
             WriteMode::Splice | WriteMode::Mark => recount(&plan, after_side, self.counter),
-            // An appended record replaces all records before it, so everything is counted again.
+            // Appended records may replace any earlier record, so everything is counted again.
             WriteMode::Append => weigh(&after, &spliced, self.counter).total(),
         };
         let bytes_after = Bytes(Source::len(&spliced));

@@ -152,8 +152,7 @@ impl Edit {
 pub enum WriteMode {
     /// Into the records that hold the edited blocks: the file becomes smaller.
     Splice,
-    /// As appended records, which replace earlier records on a resume: existing records never
-    /// change.
+    /// As appended records, which change what a resume sends: existing records stay as they are.
     Append,
     /// By setting the agent's own marks on records: the agent sends a marked result as a fixed
     /// text.

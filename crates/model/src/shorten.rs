@@ -79,8 +79,8 @@ pub fn percent_change(before: u64, after: u64) -> String {
     format!("{percent:+.1}%")
 }
 
-/// Whether a character belongs to a word. Characters outside of ASCII are words of their own: many
-/// scripts have no spaces between words.
+/// Whether a character belongs to a word. Characters outside of ASCII do not, so that a text may be
+/// cut between any two of them: many scripts have no spaces between words.
 fn is_in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./+=:@%#~!$^*?\\".contains(c)
 }

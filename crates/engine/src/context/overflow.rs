@@ -50,8 +50,8 @@ const MARGIN: u64 = 90;
 
 impl Context {
     /// Decides what to do after a refused request. After an overflow the context is made smaller
-    /// for one retry; another overflow before a response is final. `status` is the HTTP status, if
-    /// it is known, and `body` the body of the refusal.
+    /// for one retry, if possible; another overflow before a response is final. `status` is the
+    /// HTTP status, if it is known, and `body` the body of the refusal.
     ///
     /// ```
     /// use epitome_engine::Recovery;

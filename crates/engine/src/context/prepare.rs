@@ -142,7 +142,7 @@ impl Context {
         Some(Preparation { copy, log_bytes, items, sent, question: None, is_done: false })
     }
 
-    /// Whether a compaction is due that was not requested.
+    /// Whether an automatic compaction is due.
     ///
     /// ```
     /// # use epitome_engine::{Context, Setup};

@@ -1,4 +1,4 @@
-//! Recalls content from the log that is not sent any more.
+//! Recalls content from the log, whether it is still sent or not.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;

@@ -52,8 +52,8 @@ pub(super) fn only_what_is_reached<S: Source>(
     Ok(())
 }
 
-/// An appended record must save at least the context divided by this number: the record repeats the
-/// context, so the file grows by the size of the context.
+/// An appended record must save at least the context divided by this number, because it makes the
+/// file larger.
 const PAYS_FROM: u64 = 20;
 
 /// Whether a saving is worth writing. For an appended record it must be large enough; in any other

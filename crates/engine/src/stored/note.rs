@@ -57,14 +57,14 @@ pub enum Note {
         /// The target in tokens.
         target: Tokens,
     },
-    /// Nothing was written: the record that a resume would read instead of the history saves too
-    /// few tokens for the bytes that it takes on disk.
+    /// Nothing was written: the records that would be appended save too few tokens for the bytes
+    /// that they take on disk.
     DoesNotPay {
-        /// Tokens that the record would save.
+        /// Tokens that the records would save.
         saved: Tokens,
         /// Tokens that a resume sends.
         of: Tokens,
-        /// The size of the record.
+        /// The size of the records.
         bytes: Bytes,
     },
 }
