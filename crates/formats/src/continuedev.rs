@@ -105,7 +105,8 @@ fn call_block(call: &Value<'_>) -> Option<Block> {
     Some(Block::Call(epitome_api::call(&id, &name, arguments)))
 }
 
-/// The result of a call. A call without `output` was cancelled; Continue sends an error for it.
+/// The result of a call. A call without `output` is taken to have failed: Continue sends an error
+/// for it.
 fn result(state: &Value<'_>) -> Block {
     let output = state.list_of("output");
     let parts = output.iter().filter_map(|part| part.string("content"));

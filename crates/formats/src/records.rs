@@ -210,7 +210,7 @@ impl<'f> TranscriptBuilder<'f> {
         self.transcript.items.len()
     }
 
-    /// Sets the id, the directory and the version of the session if they are not known yet.
+    /// Sets the id, the directory and the version of the session, each if it is not set yet.
     pub fn head(
         &mut self,
         id: impl FnOnce() -> Option<Box<str>>,

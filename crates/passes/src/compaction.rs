@@ -37,7 +37,7 @@ pub struct Plan {
     pub edits: Vec<PlannedEdit>,
     /// The items that are kept whole, and the rules that keep them.
     pub kept: KeptParts,
-    /// Tokens of the texts that set rules for the agent, which no edit removes.
+    /// Tokens of the texts that set rules for the agent. No pass edits the blocks of these texts.
     pub pinned: Tokens,
     /// The tokens of the context before the compaction: what a resume or the next request would
     /// send without it.
@@ -344,8 +344,7 @@ enum Part {
 }
 
 /// The edits of each pass, except edits of pinned blocks (those with texts that set rules) and of
-/// calls and results of exempt tools. A pass does not edit a position that an earlier pass edits,
-/// except the pass `results` with the setting `again`.
+/// calls and results of exempt tools.
 fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,

@@ -192,16 +192,17 @@ const LAST: usize = 3;
 /// How much of a text is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExcerptSize {
-    /// Number of lines at the beginning.
+    /// Maximum number of lines at the beginning.
     pub head: usize,
-    /// Number of lines at the end.
+    /// Maximum number of lines at the end.
     pub tail: usize,
     /// Maximum number of definitions kept of a file that was read or written.
     pub outline: usize,
-    /// Bytes to which lines are truncated; 0 leaves them whole. Lines that report a failure stay
-    /// whole.
+    /// Bytes to which lines are truncated; 0 leaves them whole. Some lines are never truncated,
+    /// such as those that report a failure.
     pub width: usize,
-    /// For a result with fewer lines than this, `head` is taken to be 0.
+    /// In the excerpt of a result with fewer lines than this, `head` counts as 0. Excerpts of
+    /// arguments ignore this number.
     pub few: usize,
 }
 
@@ -262,9 +263,9 @@ impl LaterLines {
     }
 
     /// The indices of the error lines that the excerpt of a result keeps: those that do not occur
-    /// again later. If all of them occur again, the first is kept nevertheless, to show that this
-    /// call failed. The kept lines are added to `self`, so that the excerpts of earlier results
-    /// leave them out.
+    /// again later. If all of them occur again, the first is kept nevertheless. The kept lines,
+    /// except short ones, are added to `self`, so that the excerpts of earlier results leave them
+    /// out.
     pub fn choose(&mut self, errors: ErrorLines) -> Vec<usize> {
         let mut kept: Vec<usize> = Vec::new();
         let first = errors.0.first().map(|(idx, _)| *idx);

@@ -68,9 +68,8 @@ impl<'t> Parents<'t> {
     }
 
     /// Adds an item and the items that precede it in the history to `seen`. Ends at an item that is
-    /// in `seen`: the items before it are in `seen` already, or the history goes in a circle
-    /// because
-    /// the parent of a summary is an entry that is kept after the summary.
+    /// in `seen` already: a history may go in a circle, because the parent of a summary may be an
+    /// entry that is kept after the summary.
     fn add_history(&self, item: usize, seen: &mut BTreeSet<usize>) {
         let mut next = Some(item);
         while let Some(item) = next.filter(|item| seen.insert(*item)) {

@@ -151,8 +151,8 @@ pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     pins
 }
 
-/// The pin for a state, which is one version of a rule file, skill, plan or list. A long rule file
-/// is reduced to the parts that command or forbid something. `None` if no text is left.
+/// The pin for a state, which is one version of a rule file, skill, plan, list or marked text. A
+/// long rule file is reduced to its [`commanding_parts`]. `None` if no text is left.
 fn pin(view: &View<'_>, state: State) -> Option<Pin> {
     let State { item, block, kind, name, source, text, .. } = state;
     let text = match kind {

@@ -1,4 +1,4 @@
-//! Replaces old results by stubs, with the lines that show what happened.
+//! Replaces old results by stubs, some with important lines of the result, or by other short texts.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -269,7 +269,8 @@ impl Results {
         errors: &[usize],
     ) -> Option<Edit> {
         let &Candidate { at, output: sent, call } = candidate;
-        // A result that has been shortened before is shortened from its original.
+        // If the result was shortened before and the transcript has its original, the original is
+        // shortened.
         let original = self.whole(view, sent);
         let output = original.unwrap_or(sent);
         let shown = sent.text(view.source);

@@ -1,4 +1,5 @@
-//! Replaces the result of a read by a stub, if a later call reads or changes the same file.
+//! Replaces the result of a read by a stub, if a later successful call reads or changes the same
+//! file.
 
 use std::collections::HashMap;
 

@@ -91,8 +91,8 @@ fn call(block: &Value<'_>) -> Option<Block> {
     Some(Block::Call(epitome_api::call(&id, &name, input)))
 }
 
-/// The result of a call. Its member `run` has the status of the call, and one of these: the
-/// `result` (a text, or an object with a text), the `error`, or the `progress` so far.
+/// The result of a call, from the member `run` of `block`: its `result`, or else its `error`, or
+/// else its `progress`.
 fn output(block: &Value<'_>) -> Output {
     let run = block.get("run");
     let status = run.and_then(|run| run.text_of("status")).unwrap_or_default();

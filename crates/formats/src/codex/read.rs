@@ -162,8 +162,8 @@ impl Reader {
         self.prompt_items.extend(items::is_prompt(at, raw).then_some(item));
     }
 
-    /// Sets the ids, times and groups of the entries of a record, and which results contain text of
-    /// the user. Returns them as content that is added at the end of the context.
+    /// Sets the metadata of the entries of a record, such as their ids, and which results contain
+    /// text of the user. Returns the entries as content that is added at the end of the context.
     fn entries(
         &mut self,
         session: &TranscriptBuilder<'_>,

@@ -12,8 +12,7 @@ use super::{SHAPES, append};
 /// On a resume, Codex computes from the last `token_count` whether the context is full, and if so,
 /// summarises it. The existing counts are accounting values and must not change. So a new
 /// `token_count` with the size of the smaller context is appended, as Codex does when it compacts
-/// by itself. It is left out if it would be as long as the bytes that the edits save, or longer:
-/// the old count is then wrong by at most a hundred tokens.
+/// by itself, but not if it would be as long as the bytes that the edits save, or longer.
 ///
 /// # Errors
 ///

@@ -83,8 +83,7 @@ struct Reader {
 /// A part of an entry, as far as it has been read.
 struct Piece {
     kind: Kind,
-    /// The span from the first line with text to the end of the last line of the part. Except after
-    /// a call, empty lines at the end are included.
+    /// The span of the part, without its mark. It may end with empty lines.
     span: Span,
     bytes: Vec<u8>,
 }

@@ -81,8 +81,8 @@ fn no_id(tool: &str) -> Box<str> {
     format!("{NO_ID}{tool}").into()
 }
 
-/// Converts a message. All results with content become repeated results at first: which one is the
-/// first of its call, and so is no repetition, is known only after the whole session was read.
+/// Converts a message. Most results become repeated results at first: which results are no
+/// repetitions is known only after the whole session was read.
 pub fn convert(at: &RecordBytes<'_>, record: Record, raw: &raw::Message) -> Message {
     let kind = at.literal(&raw.kind);
     let mut sent = true;

@@ -278,8 +278,9 @@ fn compacted(messages: &[Message]) -> Vec<usize> {
     with_tail_behind(messages, back)
 }
 
-/// Moves the messages that a summary kept behind the summary: OpenCode sends the request for the
-/// summary, the summary, and then these messages. All other messages stay in their order.
+/// Moves the messages that were kept when a summary was made to the position after the summary:
+/// OpenCode sends the request for the summary, the summary, and then these messages. All other
+/// messages stay in their order.
 fn with_tail_behind(messages: &[Message], order: Vec<usize>) -> Vec<usize> {
     let request = order.iter().rposition(|&idx| messages[idx].tail().is_some());
     let Some(request) = request else { return order };

@@ -357,10 +357,10 @@ fn effects(old: &[Piece], most: Tokens) -> Vec<usize> {
     found
 }
 
-/// The lines that every digest contains. Of equal lines, only the last is included, and none if the
-/// part of the context that stays has an equal line of this kind. A line of the user is also left
-/// out if another text of the user has it, in the part that stays or in a text that every digest
-/// contains whole.
+/// The lines that every digest contains. Of equal lines in several pieces, only that of the newest
+/// piece is included, and none if the part of the context that stays has an equal line of this
+/// kind. A line of the user is also left out if another text of the user has it, in the part that
+/// stays or in a text that every digest contains whole.
 fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
     let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();

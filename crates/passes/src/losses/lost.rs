@@ -272,8 +272,8 @@ impl ContextContent {
     }
 }
 
-/// Whether at least nine tenths of `text` are lines of `was`. The rest may be times or process
-/// numbers.
+/// Whether most of `text`, about nine tenths, consists of lines of `was`. The rest may be times or
+/// process numbers.
 pub(super) fn is_same(text: &str, was: &str) -> bool {
     let lines = was.lines().filter_map(line).collect();
     ContextContent { facts: FactMap::default(), lines, images: HashSet::new() }.missing(text) <= 10

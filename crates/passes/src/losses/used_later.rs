@@ -146,7 +146,8 @@ fn part_of(before: &View<'_>, block: Option<&Block>) -> Option<Box<str>> {
     }
 }
 
-/// Whether at least nine tenths of a result with this text are lines of a removed block.
+/// Whether most of `text`, the text of a result, consists of lines of a removed block (about nine
+/// tenths).
 fn is_same(before: &View<'_>, removed: Option<&Block>, text: Option<&str>) -> bool {
     removed.zip(text).is_some_and(|(removed, text)| alike(text, &text_of(before, removed)))
 }

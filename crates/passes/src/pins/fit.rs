@@ -8,17 +8,15 @@ use super::{Pin, PinKind, commanding_parts};
 
 /// The share of a budget, in per cent, that pins may have before they are shortened.
 const SHARE: u64 = 25;
-/// A pin with at most this many tokens is not reduced to the lines that command or forbid
-/// something.
+/// A rule file or skill with at most this many tokens is not reduced to its most important lines.
 const SMALL: u64 = 300;
 /// Minimum bytes of a line that is removed because a newer pin contains the same line.
 const LINE: usize = 24;
 
-/// Shortens pins (content that stays in the context after every compaction) if together they have
-/// more than a quarter of the budget. First, lines that a newer pin of the same kind has, too, are
-/// removed. Then rule files and skills with more than 300 tokens are reduced, the longest pin
-/// first, to their lines that command or forbid something, until the pins together have at most the
-/// quarter. Even then, the pins together may have more than the quarter. A pin without any text
+/// Shortens pins (content that sets rules for the agent) if together they have more than a quarter
+/// of the budget. First, lines that a newer pin of the same kind has, too, are removed. Then long
+/// rule files and skills are reduced to their most important lines, the longest first, until the
+/// pins together have at most the quarter, or none can be reduced further. A pin without any text
 /// left is dropped.
 pub fn shorten_to_fit(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
     let most = budget.0 * SHARE / 100;

@@ -26,11 +26,11 @@ pub struct SummaryFacts {
 /// How often a file was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct File {
-    /// Number of reads.
+    /// Number of successful reads.
     pub read: u64,
     /// Number of times that the whole file was written.
     pub written: u64,
-    /// Number of edits and patches.
+    /// Number of successful edits and patches.
     pub edited: u64,
 }
 
