@@ -95,7 +95,7 @@ pub struct Api {
     pub aliases: &'static [&'static str],
     /// The member of a request body that holds the messages.
     pub list: &'static str,
-    /// Reads and checks request bodies.
+    /// Reads, edits and checks request bodies.
     pub format: &'static BodyFormat,
     /// Makes the body of a request with the context of a transcript.
     pub make: fn(&Transcript, &dyn Source) -> RequestBody,

@@ -193,8 +193,8 @@ impl Stream {
     }
 }
 
-/// Turns the error of the last event into the error for the stream. An event that cannot be read
-/// was cut off.
+/// Turns the error of the last event into the error for the stream. A last event that cannot be
+/// read is assumed to be cut off.
 fn cut(bad: BadResponse) -> BadResponse {
     match bad {
         BadResponse::Unreadable(why) => BadResponse::Cut(why),

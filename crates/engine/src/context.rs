@@ -427,7 +427,7 @@ impl Context {
                 NextStep::Digest(why) => self.fall_back(why)?,
                 NextStep::Ask(why) => match self.begin(why) {
                     Ok(pending) => self.ask.pending = Some(pending),
-                    // This is no failure: everything is kept, so there is nothing to summarise.
+                    // This is no failure: there is nothing to summarise.
                     Err(reason) if reason == ALL_KEPT => {
                         self.machine.report_no_summary(why, &gauge, reason);
                     }

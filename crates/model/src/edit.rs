@@ -115,7 +115,7 @@ pub struct Summary {
     /// The items at the end of the context that are sent unchanged after the text: indices into
     /// `Transcript::items`.
     pub kept: Vec<usize>,
-    /// The tokens of the whole context before this edit: agents record them with a summary.
+    /// The tokens of the context before this edit: some formats store them with a summary.
     pub tokens: Tokens,
 }
 

@@ -1,9 +1,9 @@
 //! The core types: a session in one form for the formats of all agents, and changes to it as data.
 //!
 //! A [`Transcript`] is the content of a session: a list of [`Item`]s, each read from one record. An
-//! [`Item::Entry`] is a message or a part of one, and has [`Block`]s: texts, reasoning, tool calls
-//! and their results. [`Transcript::context`] lists the items that are sent to a model if the
-//! session is resumed.
+//! [`Item::Entry`] is a message or a part of one, and has [`Block`]s, such as texts, reasoning,
+//! tool calls and their results. [`Transcript::context`] lists the items that are sent to a model
+//! if the session is resumed.
 //!
 //! A transcript does not hold the texts of a session: a [`Text`] is usually a [`Span`], a range of
 //! bytes in a [`Source`] such as a file. So the size of a transcript depends on the number of
@@ -11,7 +11,7 @@
 //!
 //! An [`Edit`] is a change at one position ([`At`]): it replaces or drops a block, cuts items out,
 //! or puts a summary in their place. [`EditedTranscript`] carries edits out in memory. A [`Stub`]
-//! is the text that an edit leaves where it removed something; it contains a [`Ref`], by which the
+//! is a text that an edit leaves where it removed something; it contains a [`Ref`], by which the
 //! archive finds the removed bytes.
 //!
 //! A [`Unit`] is what can be removed from a context only together, such as a response with its

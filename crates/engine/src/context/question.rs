@@ -55,7 +55,7 @@ impl Pending {
     }
 }
 
-/// The reason why there is no question if everything is kept. This is no failure.
+/// The reason why there is no question if there is nothing to summarise. This is no failure.
 pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summarise";
 
 impl Context {

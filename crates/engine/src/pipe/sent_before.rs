@@ -14,7 +14,7 @@ pub struct SentBefore {
 
 impl SentBefore {
     /// The state for a client that begins or resumes a session. Such a client has sent nothing: if
-    /// the log has messages, [`only_adds_to`](SentBefore::only_adds_to) this state is false.
+    /// the log has messages, the next comparison finds a change.
     pub fn at_the_beginning(context: &Context) -> SentBefore {
         let now = SentBefore::from_context(context);
         if now.sent.is_empty() { now } else { SentBefore::default() }

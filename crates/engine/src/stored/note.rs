@@ -16,7 +16,7 @@ pub enum Note {
         /// The reason, as a clause.
         why: &'static str,
     },
-    /// There is no digest: the session cannot hold one.
+    /// There is no digest, for example because the session cannot hold one.
     NoDigest {
         /// The name of the agent.
         agent: &'static str,

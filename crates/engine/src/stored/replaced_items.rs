@@ -12,7 +12,7 @@ pub struct ReplacedItems {
     pub kind: ReplacementKind,
     /// Number of tool calls; their results are replaced as well.
     pub calls: u64,
-    /// Number of texts of the user, the model and the agent.
+    /// Number of texts, including earlier summaries.
     pub texts: u64,
 }
 
