@@ -32,8 +32,7 @@ impl Calls {
         Some(call)
     }
 
-    /// Adds a command, which is in the text of a response or is the whole response, as a call
-    /// without a result. Returns the block of the call.
+    /// Adds a command of a response as a call without a result. Returns the block of the call.
     pub fn command(&mut self, id: Box<str>, command: &str, arguments: Span) -> Block {
         self.0.push_back(id.clone());
         Block::Call(Call {

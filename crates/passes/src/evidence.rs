@@ -212,8 +212,8 @@ pub struct ExcerptSize {
 pub struct ErrorLines(Vec<(usize, Box<str>)>);
 
 impl ErrorLines {
-    /// The error lines of a result of a tool of this kind. A result that shows or changes files has
-    /// none unless its call failed: error words in such a result do not mean that the tool failed.
+    /// The error lines of a result of a tool of this kind. If the call succeeded, some kinds, such
+    /// as reads and searches, have none: error words in a file do not mean that the tool failed.
     pub fn new(text: &str, kind: ToolKind, failed: bool) -> ErrorLines {
         if !failed && shows_files(kind) {
             return ErrorLines::default();
@@ -289,8 +289,8 @@ impl LaterLines {
     }
 }
 
-/// Whether a successful call of a tool of this kind prints files or names of files, or only reports
-/// that it changed a file.
+/// Whether a tool of this kind reads, searches, lists, writes or edits files. Error words in the
+/// result of a successful call of such a tool do not report a failure.
 fn shows_files(kind: ToolKind) -> bool {
     matches!(
         kind,

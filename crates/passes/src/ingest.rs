@@ -62,9 +62,9 @@ impl IngestRule {
         IngestRule { cap: reads.or(self.cap), ..*self }
     }
 
-    /// Truncates a result: leaves out lines that `seen` contains and then, if the rest is above the
-    /// cap, the least important lines. `None` if the result stays whole. `reference` identifies the
-    /// whole text. The rule for batches is not applied.
+    /// Truncates a result: leaves out runs of lines that `seen` contains and then, if the rest is
+    /// above the cap, the least important lines. `None` if the result stays whole. `reference`
+    /// identifies the whole text. The rule for batches is not applied.
     pub fn shorten(
         &self,
         text: &str,

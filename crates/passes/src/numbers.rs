@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use epitome_model::{Block, Entry, Ref, Role, Source, Transcript};
 
-/// The character between the numbers of a range of calls.
+/// The character between the two numbers of a range, as in `#4–6`.
 pub(crate) const TO: &str = "–";
 /// The character before the number of a response.
 const RESPONSE: char = '@';
@@ -168,7 +168,7 @@ pub fn texts_at_calls(
     texts_of_responses(transcript, source, |number| wanted.contains(&number))
 }
 
-/// The first result of each of these calls, which is the original one, by the number of the call.
+/// The first result of each of these calls, by the number of the call.
 pub fn results_of_calls(
     transcript: &Transcript,
     source: &dyn Source,

@@ -148,7 +148,8 @@ impl Recipe {
 
     /// The size at which a live context is compacted: the recipe's trigger for live contexts, or
     /// else its trigger for stored sessions. If the recipe has neither, [`Machine`](crate::Machine)
-    /// uses 80 per cent of the window, less the tokens that are kept free for the reply.
+    /// uses 80 per cent of the window without the reserve, the tokens that are kept free for the
+    /// reply.
     pub fn live_trigger(&self) -> Level {
         let PerKind { stored, live } = self.trigger;
         if live == Level::default() { stored } else { live }

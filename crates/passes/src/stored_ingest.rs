@@ -19,8 +19,8 @@ struct Arrived {
 
 impl IngestRule {
     /// The edits that truncate stored results as a live context would have done, in the order of
-    /// the session. Not edited are items that are kept whole, results that are pinned because they
-    /// set rules, results that do not consist of one text, and texts that a recipe wrote.
+    /// the session. Some results are not edited, such as those that are kept whole, and those that
+    /// are pinned because they set rules.
     pub(crate) fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut batch = Vec::new();

@@ -15,7 +15,7 @@ pub struct State {
 }
 
 /// Parses a state in hexadecimal digits. Of a damaged state, the fields before the damage are
-/// returned; none if a character is no such digit.
+/// returned; none if the text is not pairs of such digits.
 pub fn read(digits: &str) -> State {
     let mut state = State::default();
     let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();

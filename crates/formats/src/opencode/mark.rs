@@ -68,7 +68,7 @@ fn markable(transcript: &Transcript, source: &dyn Source, at: At) -> Option<(Spa
 }
 
 /// The range of a record that a mark replaces, and the text before the time of the mark. `None` if
-/// the call has not completed or its command failed, or if its result is pruned already.
+/// no mark can be written, for example because the call has not completed or its command failed.
 fn place_of_mark(record: &[u8]) -> Option<(Range<usize>, &'static str)> {
     let state = raw::part_of(record)?.state?;
     let status = state.status.as_ref().map(|place| &record[place.clone()]);

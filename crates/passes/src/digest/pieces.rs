@@ -245,8 +245,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The first result of each call, by the id of the call. After a compaction, this is the result
-/// from before the compaction.
+/// The first result of each call, by the id of the call. A later result of the same call may be a
+/// stub.
 fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
     let mut results = HashMap::new();
     for (_, output, _) in view.outputs() {
@@ -279,8 +279,8 @@ struct Lines {
     facts: Vec<PieceFacts>,
 }
 
-/// The origin of a block. `None` for a block without text, and for a result, which belongs to the
-/// piece of its call.
+/// The origin of a block. `None` for a block of which no piece is made, such as an image or a
+/// result: a result belongs to the piece of its call.
 fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Speaker> {
     match block {
         Block::Text(_) => Some(match entry.role {
@@ -387,7 +387,7 @@ impl<'a> Part<'a> {
         UnnumberedPiece { body, of_header, of_lines }
     }
 
-    /// Whether the part is a call that did not fail and has an effect that a model must not repeat.
+    /// Whether the part is a call with an effect, such as a push, that did not fail.
     fn has_effect(&self, source: &dyn Source) -> bool {
         let Block::Call(call) = self.content else { return false };
         let target = call.target.as_ref().map(|target| target.read(source)).unwrap_or_default();

@@ -28,8 +28,8 @@ pub(super) struct Occurrences {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     kind: FactKind,
-    /// Number of texts that contain the fact; a text is a message, the arguments of a call, or a
-    /// result.
+    /// Number of texts that contain the fact; a text is a message, a piece of reasoning, the
+    /// arguments of a call, or a result.
     texts: u32,
     /// The numbers of the responses of the fact's first and last occurrence.
     first: u32,

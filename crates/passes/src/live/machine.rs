@@ -371,8 +371,7 @@ impl Machine {
     }
 
     /// Records that no summary was requested, because there is no model or nothing to summarise.
-    /// This is not counted as a failure: the next attempt tries a summary again, and this attempt
-    /// is judged by what the passes saved.
+    /// This does not count as a failed summary.
     pub fn report_no_summary(&mut self, why: EventReason, now: &ContextSize, reason: String) {
         let attempt = self.under_way(why, now.tokens);
         if self.misfits(now) {

@@ -45,7 +45,8 @@ pub(super) struct CallTarget {
 
 impl CallTarget {
     /// The target of a call: the path of a read, the command of a shell call; for a search, a list,
-    /// a web page and unknown tools, the tool with all arguments. `None` for other calls.
+    /// a web page and unknown tools, the tool with all arguments. `None` for a call without such a
+    /// target.
     pub fn from_call(view: &View<'_>, call: &Call) -> Option<CallTarget> {
         let kind = call.kind;
         let target = call.target.as_ref().map(|target| view.text(target));

@@ -110,9 +110,9 @@ fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
     found
 }
 
-/// Drops the states that have no text because a stub replaced it, and rules that only a summary
-/// contains. Such rules stay only if a call read the rule file or skill and its result is now a
-/// stub: then the session shows that the rules existed, and only the summary still has their text.
+/// Drops the states without text, whose text a stub replaced, and the states in summaries. A state
+/// in a summary stays only if a result with the same rule file or skill is a stub by now: this
+/// shows that the rules existed, and only the summary still has their text.
 fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
     let mut here: HashSet<Key> = HashSet::new();
     let mut removed: HashSet<Key> = HashSet::new();
@@ -336,8 +336,8 @@ fn found_in_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource
 }
 
 /// A text that identifies the folder in which a command runs. It consists of the arguments of the
-/// call that are in [`FOLDERS`], and of the parts of the command that change the folder. If two
-/// calls have equal texts, they run in the same folder.
+/// call that are in [`FOLDERS`], and of the parts of the command that change the folder. Two calls
+/// with equal texts are taken to run in the same folder.
 fn folder(view: &View<'_>, call: &Call, command: &str) -> String {
     let raw = view.source.at(call.arguments);
     let arguments: serde_json::Value = serde_json::from_slice(&raw).unwrap_or_default();

@@ -12,8 +12,8 @@ pub(super) const PART: &str = include_str!("../prompts/part.md");
 pub(super) const MERGE: &str = include_str!("../prompts/merge.md");
 pub(super) const JOINED: &str = include_str!("../prompts/joined.md");
 
-/// Maximum bytes that a question contains of the topic of the user, and of the protected texts:
-/// each may have this many, and no more than an eighth of the window.
+/// Maximum bytes that a question contains of the topic of the user, and of the protected texts.
+/// Each also has at most one byte for eight tokens of the window.
 const ASIDE: usize = 4_000;
 
 const UPDATE: &str = ", and bring the summary in <earlier> up to date with it: what still holds \
