@@ -28,7 +28,7 @@ fn digest(budget: u64) -> Digest {
     digest_beside(budget, 0)
 }
 
-/// The digest of [`session`] with this budget, if the rest of the context has `next to` tokens.
+/// The digest of [`session`] with this budget, if the rest of the context has `beside` tokens.
 fn digest_beside(budget: u64, beside: u64) -> Digest {
     let (budget, beside) = (Tokens(budget), Tokens(beside));
     let sample = session();
@@ -210,8 +210,8 @@ fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     assert_eq!(lines_of(&digest), expect);
 }
 
-/// A line of a long text of the user is left out if a text of the user that is included whole, or
-/// that stays, has it as well.
+/// A line of a long text of the user is left out if another text of the user contains it, which the
+/// digest includes whole or which stays in the context.
 #[test]
 fn what_the_user_said_twice_is_in_a_context_once() {
     let words = "we talked of this and that\n".repeat(400);
@@ -224,7 +224,7 @@ fn what_the_user_said_twice_is_in_a_context_once() {
     let sample = Sample::new().user(short).user(&long).reply("Done.");
     let expect = ["User:", "Yes.", "Never touch the lock file.", "User:", ends, "… Never push."];
     assert_eq!(lines_of(&digest_of(&sample, 200)), expect);
-    // That a call failed is said even if the user has said the same before.
+    // The error of a call is included even if a message of the user contains the same text.
     let error = "error: it broke";
     let sample = Sample::new().user(&format!("Why?\n{error}")).call(ToolKind::Shell, "make");
     let sample = sample.error(&format!("on the way\n{error}\nthe end of it")).reply("Done.");

@@ -74,8 +74,8 @@ fn lines_that_say_what_failed_are_known_in_ten_languages() {
     }
 }
 
-/// If no line of a failed output has a listed word for failures, the last lines are kept, and the
-/// lines around stack frames.
+/// If no line of a failed output has a listed word for failures, the lines around stack frames are
+/// kept; without stack frames, the last lines.
 #[test]
 fn what_failed_in_a_language_without_words_keeps_its_end() {
     let amount = ExcerptSize { tail: 1, few: 20, ..ExcerptSize::default() };
@@ -207,7 +207,7 @@ fn an_outline_is_spread_over_the_whole_file() {
     assert_eq!(of(0), "");
     assert_eq!(of(1), "fn f1() {}");
     assert_eq!(of(3), "fn f1() {}\n…\nfn f4() {}\n…\nfn f7() {}");
-    // At most four of nine definitions, at equal distances, are three: every third.
+    // Of nine definitions, every third is kept: with every second, there would be more than four.
     assert_eq!(of(4), of(3));
     assert_eq!(of(9), text.trim_end());
 }

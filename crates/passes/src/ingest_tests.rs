@@ -170,7 +170,7 @@ fn a_giant_is_cut_to_its_cap_line_by_line() {
         let lines: Vec<&str> = text.split('\n').collect();
         capped(&lines, Tokens(cap), &Words)
     };
-    // A line has its own tokens and one more.
+    // Each line counts as its tokens plus one.
     assert_eq!(short("one\ntwo\nthree", 4), ("one\ntwo\n…".to_owned(), 2));
     assert_eq!(short("one\ntwo\nthree", 6), ("one\ntwo\nthree".to_owned(), 3));
     let long = "x".repeat(WIDTH + 1);

@@ -58,8 +58,8 @@ pub fn is_unknown(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
 }
 
 /// Whether an item is one that Codex sends before the conversation: a message with the role
-/// `developer`, a message in the user's role in which Codex states the environment, permissions or
-/// the project's instructions, or a list of additional tools.
+/// `developer`, a list of additional tools, or a message in the user's role in which Codex states,
+/// for example, the environment or the project's instructions.
 pub fn is_prompt(at: &RecordBytes<'_>, item: &raw::Item) -> bool {
     const PROMPT: [&str; 5] = [
         "<environment_context>",
