@@ -1,8 +1,8 @@
 //! A small coding agent that compacts its own context: the engine of epitome at work.
 //!
-//! [`Machine`] is the loop of the agent, without input and output: it takes an [`Input`] and
-//! returns [`Action`]s. [`Agent`] carries these out with a [`Model`] and the [`TOOLS`], and reports
-//! to a [`Front`]. [`Permissions`] are data: for each [`Access`] they say whether a call runs, is
+//! [`Machine`] is the loop of the agent as a state machine: it takes an [`Input`] and returns
+//! [`Action`]s. [`Agent`] carries these out with a [`Model`] and the [`TOOLS`], and reports to a
+//! [`Front`]. [`Permissions`] are data: for each [`Access`] they say whether a call runs, is
 //! refused, or needs the user's answer.
 //!
 //! [`ChatOptions`] makes an agent from options and settings. Front ends are [`tui`] for a terminal

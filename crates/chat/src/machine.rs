@@ -1,8 +1,8 @@
 //! The loop of the agent as a state machine: inputs go in, actions come out.
 //!
-//! It does no input or output. Its caller sends requests, runs tools, asks the user and shows
-//! events, and passes the results back in. The context of the machine is valid at any time: a model
-//! service accepts it as soon as its open calls have results.
+//! The machine itself only writes the log of its context. Its caller sends requests, runs tools,
+//! asks the user and shows events, and passes the results back in. The context of the machine is
+//! valid at any time: a model service accepts it as soon as its open calls have results.
 //!
 //! A task is work for a sub-agent: a second machine, which a call of the tool `task` starts.
 
@@ -134,7 +134,7 @@ pub struct Limits {
     pub budget: Option<MicroDollars>,
 }
 
-/// The loop of an agent, as a state machine that does no input or output itself.
+/// The loop of an agent, as a state machine. Its caller carries out the actions.
 pub struct Machine {
     context: Context,
     permissions: Permissions,

@@ -1,4 +1,4 @@
-//! Redaction of everything that is written for others.
+//! The options of commands that redact, and counts of what was redacted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The tool `recall`: returns text from the log that is not sent any more.
+//! The tool `recall`: returns text from the log, for example text that is not sent any more.
 
 use epitome_engine::RecallResult;
 use epitome_model::plural;

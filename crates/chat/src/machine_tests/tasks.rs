@@ -1,4 +1,4 @@
-//! Tasks: machines inside the machine.
+//! Sub-agents: machines inside of the machine that started them.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! `recall`: returns text that was shortened or left out. The machine handles it, because it has
-//! the log.
+//! `recall`: returns text of the conversation, for example text that was shortened or left out. The
+//! machine handles it, because it has the log.
 
 use epitome_model::ToolKind;
 

@@ -1,5 +1,6 @@
-//! `shell`: runs a command line in a terminal of its own, with limits on its time and its output.
-//! At the end, the processes that the command has left are killed, as far as they can be found.
+//! `shell`: runs a command line, on Unix in a terminal of its own, with limits on its time and its
+//! output. At the end, the processes that the command has left are killed, as far as they can be
+//! found.
 
 #[cfg(not(unix))]
 mod pipe;

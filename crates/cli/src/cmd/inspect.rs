@@ -61,8 +61,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 /// The maximum number of violations that are printed. JSON has all of them.
 const SHOWN: usize = 20;
 
-/// The price of the first request after a compaction: as epitome estimated it when it compacted,
-/// and as the session records it. `None` if there was no estimate.
+/// The price of the first request after a compaction: as epitome estimates it, and as the session
+/// records it. `None` if there is no estimate.
 fn price(it: &CompactionPrice) -> Option<String> {
     let quote = it.quote.as_ref()?;
     let input = quote.input_tokens.after;

@@ -374,7 +374,7 @@ fn failed(reading: &RenderSource) -> Result<()> {
     }
 }
 
-/// A session with its sub-agents, or some of its turns, as one text.
+/// A session, or some of its turns, as one text.
 fn in_one_text(
     reading: &RenderSource,
     format: Format,

@@ -1,4 +1,4 @@
-//! `epitome undo`: undoes a run, by default the last one that is not completely undone.
+//! `epitome undo`: undoes a run, by default the newest one that is at least partly in effect.
 
 use clap::Args as ClapArgs;
 use epitome::ops::What;

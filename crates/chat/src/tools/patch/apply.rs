@@ -1,5 +1,4 @@
-//! Applies the hunks of a patch to a text. Each hunk is found by its lines, below the previous
-//! hunk.
+//! Applies the hunks of a patch to a text, each below the previous one.
 
 use super::parse::{Hunk, Kind};
 

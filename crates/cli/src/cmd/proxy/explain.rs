@@ -47,8 +47,8 @@ pub fn explainer(app: &App, path: &Path) -> Result<Explainer> {
     }))
 }
 
-/// A line for the request, then a line for each block, or for several consecutive blocks that are
-/// alike.
+/// The explanation of a request as text: a line about the request, and then lines about its
+/// messages and blocks. Consecutive blocks that are alike share a line.
 fn render(explanation: &Explanation, screen: &Screen) -> String {
     let Explanation { time, api, model, session, treatment, known, .. } = explanation;
     let model = one_line(&screen.text(model.as_deref().unwrap_or("unknown model")), WHAT);
