@@ -1,5 +1,6 @@
-//! Reads all sessions on this machine, so that garbage collection can decide whether the removed
-//! bytes in the archive are still needed. What could not be read is part of the result.
+//! Reads the sessions on this machine that epitome can edit, so that garbage collection can decide
+//! whether the removed bytes in the archive are still needed. What could not be read is part of the
+//! result.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -32,7 +33,7 @@ const PARTS: &str = "subagents";
 /// shorter id may be in a file by chance.
 const SHORTEST_ID: usize = 8;
 
-/// The sessions on this machine.
+/// The sessions on this machine that epitome can edit, and the references in their stubs.
 #[derive(Debug, Default)]
 pub struct Census {
     /// The files of each session, by agent and id. A file is listed under the id in its name. If

@@ -40,7 +40,7 @@ const TEMPLATE: &str =
 /// The width of the column with the names of commands.
 const NAME: usize = 13;
 
-/// The command line, with the list of commands in groups.
+/// The command of the program, with a help that lists its subcommands in groups.
 pub fn group_commands(command: Command) -> Command {
     let groups = groups(&command);
     // clap's own list of commands is left out.

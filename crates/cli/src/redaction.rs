@@ -37,7 +37,7 @@ pub struct MoreRules {
 }
 
 impl Redaction {
-    /// The finder of what must be redacted; `None` if nothing must be.
+    /// The finder of what must be redacted; `None` if redaction is off.
     pub fn finder(&self, app: &App) -> Result<Option<Finder>> {
         let off = app.settings()?.values.redaction.enabled == Some(false);
         if self.no_redact {

@@ -1,4 +1,5 @@
-//! Tables. On a terminal they fit its width: some columns are cut, and others are left out.
+//! Tables. On a terminal they are fitted to its width: some columns are cut, and others are left
+//! out.
 
 use std::fmt::Write as _;
 

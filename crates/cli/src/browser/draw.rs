@@ -318,7 +318,7 @@ fn cell(text: &str, width: usize, right: bool) -> String {
     if right { gap + &text } else { text + &gap }
 }
 
-/// The size of the context over time, as bars. The largest request has the highest bar.
+/// The size of the context over time, as bars. The largest size has the highest bar.
 fn course(points: &[Tokens], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let largest = points.iter().max().map_or(0, |it| it.0);

@@ -304,7 +304,7 @@ impl PlanLosses {
 }
 
 impl Job<'_> {
-    /// Compacts the sessions that the arguments name or select, or in a dry run plans it.
+    /// Compacts the sessions that the arguments name or select, or plans that in a dry run.
     fn run(&self, args: &Args, request: Option<&ModelRequest>) -> Result<()> {
         let Many { all, filter, yes } = &args.many;
         if *all {
@@ -323,7 +323,7 @@ impl Job<'_> {
         }
     }
 
-    /// Compacts one session, or in a dry run plans it, and prints the whole report.
+    /// Compacts one session, or plans that in a dry run, and prints the whole report.
     fn compact_one(&self, input: &Input) -> Result<()> {
         let is_json = self.app.global.json;
         let done = self.compact(input);

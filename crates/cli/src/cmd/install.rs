@@ -1,4 +1,5 @@
-//! `epitome install`: keep transcripts with agents' own hooks.
+//! `epitome install`: adds a hook, a server, a status line or a command to an agent's settings, or
+//! installs the service of `epitome keep`.
 
 use std::fmt::Write as _;
 use std::fs;

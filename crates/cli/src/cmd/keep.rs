@@ -1,4 +1,5 @@
-//! `epitome keep`: keeps every version of every session.
+//! `epitome keep`: keeps every version of sessions, and removes the versions that the settings do
+//! not keep.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `epitome scan`: finds secrets in sessions.
+//! `epitome scan`: finds secrets and personal data in sessions.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;

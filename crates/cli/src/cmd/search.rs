@@ -1,4 +1,4 @@
-//! `epitome search`: full-text search in all sessions of this machine.
+//! `epitome search`: full-text search in sessions.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ Examples:
   epitome search --team timeout
   epitome search --json timeout | jq -r .session | sort -u";
 
-/// The number of columns that a title or a snippet may have even on a narrow terminal.
+/// The minimum number of columns for a title or a snippet, even on a narrow terminal.
 const ROOM: usize = 20;
 /// The time after which an update of the index shows its progress.
 const PATIENCE: Duration = Duration::from_millis(700);

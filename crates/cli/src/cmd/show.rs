@@ -1,4 +1,5 @@
-//! `epitome show`: prints removed text, for people and for a model with a shell.
+//! `epitome show`: prints a text by its reference or number, most often a removed one, for people
+//! and for a model with a shell.
 
 use std::ffi::OsString;
 

@@ -25,7 +25,7 @@ struct NotCompacted<'a> {
     session: String,
     recipe: &'a str,
     dry_run: bool,
-    /// `skipped` if this is no failure of the command, otherwise `failed`.
+    /// `skipped` if the command succeeds nevertheless, otherwise `failed`.
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     models: Option<AskedModels>,
