@@ -39,6 +39,7 @@ mod size;
 mod tool;
 mod trim;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use epitome_api::SummaryAs;
@@ -47,7 +48,7 @@ use epitome_formats::epitome::{UndoReason, undo};
 use epitome_model::{Tokens, Transcript};
 use epitome_passes::{
     AskTotals, Event, EventReason, FactIndex, Machine, NextStep, NoReply, Reply, SeenLines,
-    SeenMark, SummaryRole, Writer, is_digest,
+    SeenMark, SummaryRole, Writer,
 };
 use tracing::trace_span;
 
@@ -119,6 +120,9 @@ struct Knowledge {
     bytes: KnownBytes,
     /// The facts in the log, indexed for digests.
     index: FactIndex,
+    /// The calls that the digest in the context names, by number, each with its name in the digest.
+    /// `None` if the context has no digest.
+    digest: Option<BTreeMap<u64, String>>,
 }
 
 impl Knowledge {
@@ -369,16 +373,10 @@ impl Context {
             // A digest is a user message. If it is the only message, no other role is possible. It
             // keeps this role when messages follow, so that the request still begins with the same
             // bytes and the prompt cache stays valid.
-            SummaryRole::System if self.is_digested() => SummaryAs::User,
+            SummaryRole::System if self.known.digest.is_some() => SummaryAs::User,
             SummaryRole::System => SummaryAs::System,
         };
         Outgoing::new(self.transcript(), self.log.bytes(), summary)
-    }
-
-    /// Whether the context contains a digest.
-    fn is_digested(&self) -> bool {
-        let mut blocks = self.transcript().context().flat_map(|(_, entry)| &entry.blocks);
-        blocks.any(|block| is_digest(block, self.log.bytes()))
     }
 
     /// Makes a compaction if one is due, and returns what the caller does next: send the request,

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 /// The text of a JSON string literal, quotes included. Escapes of lone surrogates and bytes that
 /// are not UTF-8 become U+FFFD. Bytes that are not a string literal are returned with their quotes
 /// and escapes.
@@ -35,14 +37,16 @@ pub(crate) fn decode_json(literal: &[u8]) -> Cow<'_, str> {
 /// `String`. This function writes directly into the `String`: for a literal of 200 MiB the program
 /// takes 390 MB at its peak instead of 573 MB.
 fn unescaped(inner: &str) -> Option<String> {
-    if has_bare(inner) {
+    // Without an early exit, because this loop is vectorised then.
+    if inner.bytes().fold(false, |found, byte| found | (byte < b' ')) {
         return None;
     }
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
-    while let Some(at) = rest.find('\\') {
+    while let Some(at) = memchr2(b'\\', b'"', rest.as_bytes()) {
         text.push_str(&rest[..at]);
-        let escape = rest.as_bytes().get(at + 1)?;
+        // A quote that no backslash escapes is not valid in a literal.
+        let escape = rest[at..].strip_prefix('\\')?.as_bytes().first()?;
         let (c, len) = match escape {
             b'"' | b'\\' | b'/' => (char::from(*escape), 2),
             b'b' => ('\u{8}', 2),
@@ -67,16 +71,6 @@ fn unescaped(inner: &str) -> Option<String> {
     }
     text.push_str(rest);
     Some(text)
-}
-
-/// Whether the inside of a literal contains a control character or an unescaped quote.
-fn has_bare(inner: &str) -> bool {
-    let mut escaped = false;
-    inner.bytes().any(|byte| {
-        let is_bare = byte < b' ' || byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        is_bare
-    })
 }
 
 /// The UTF-16 code unit of the four hexadecimal digits after the `\u` at `at`. `None` if other

@@ -129,7 +129,7 @@ impl Text {
 
     /// The beginning of the text: what the first `bytes` bytes of its literal, or up to six fewer,
     /// contain. `None` for a [`Text::Owned`], and for a literal inside another string.
-    pub(crate) fn beginning(&self, source: &dyn Source, bytes: usize) -> Option<String> {
+    pub fn beginning(&self, source: &dyn Source, bytes: usize) -> Option<String> {
         let span = self.span()?;
         let mut literal = source.read(span.start..span.end.min(span.start + bytes as u64));
         if literal.first() != Some(&b'"') {

@@ -1,6 +1,6 @@
 //! Finds the original entries that a digest or a summary replaced.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use epitome_model::{Block, Entry, Source, Transcript};
 
@@ -14,12 +14,12 @@ use crate::digest::is_digest;
 /// of the file instead: if no entry of the session has a parent, if the parent is not an entry (no
 /// model sees it), and at a summary without a parent.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
-    let mut seen = BTreeSet::new();
+    let mut history = Histories::new(transcript);
     if let Some(&first) = old.first() {
-        Parents::from_transcript(transcript).add_history(first, &mut seen);
+        history.add_history(first);
     }
-    seen.extend(old);
-    seen.into_iter().filter(|&item| is_original(transcript, source, item)).collect()
+    old.iter().for_each(|&item| history.seen[item] = true);
+    history.originals(source)
 }
 
 /// The original entries of the [`history`] of each of `items` alone, together, in the order of the
@@ -29,12 +29,11 @@ pub fn histories(transcript: &Transcript, source: &dyn Source, items: &[usize]) 
     if items.is_empty() {
         return Vec::new();
     }
-    let parents = Parents::from_transcript(transcript);
-    let mut seen = BTreeSet::new();
+    let mut histories = Histories::new(transcript);
     for &item in items {
-        parents.add_history(item, &mut seen);
+        histories.add_history(item);
     }
-    seen.into_iter().filter(|&item| is_original(transcript, source, item)).collect()
+    histories.originals(source)
 }
 
 /// Whether an item is an original entry: not a part of what the model is sent before the
@@ -48,33 +47,45 @@ fn is_original(transcript: &Transcript, source: &dyn Source, item: usize) -> boo
     !entry.repeated && !entry.blocks.iter().any(|block| is_digest(block, source))
 }
 
-/// The entries of a session by their ids: they show which entry precedes another.
-struct Parents<'t> {
+/// The histories of some items of a session.
+struct Histories<'t> {
     transcript: &'t Transcript,
-    by_id: HashMap<&'t str, usize>,
     /// Whether any entry has a parent.
     is_tree: bool,
+    /// The entries by their ids; empty if no entry has a parent.
+    by_id: HashMap<&'t str, usize>,
+    /// For each item, whether it is in one of the histories.
+    seen: Vec<bool>,
 }
 
-impl<'t> Parents<'t> {
-    fn from_transcript(transcript: &'t Transcript) -> Parents<'t> {
-        let ids =
-            transcript.entries().filter_map(|(item, entry)| Some((entry.id.as_deref()?, item)));
-        Parents {
-            transcript,
-            by_id: ids.collect(),
-            is_tree: transcript.entries().any(|(_, entry)| entry.parent.is_some()),
+impl<'t> Histories<'t> {
+    fn new(transcript: &'t Transcript) -> Histories<'t> {
+        let is_tree = transcript.entries().any(|(_, entry)| entry.parent.is_some());
+        let mut by_id = HashMap::new();
+        if is_tree {
+            let entries = transcript.entries();
+            by_id.extend(entries.filter_map(|(item, entry)| Some((entry.id.as_deref()?, item))));
+        }
+        Histories { transcript, is_tree, by_id, seen: vec![false; transcript.items.len()] }
+    }
+
+    /// Adds an item and the items that precede it in the history. Ends at an item that was added
+    /// before: the items before it were added, too, or the history goes in a circle because the
+    /// parent of a summary is an entry that is kept after the summary.
+    fn add_history(&mut self, item: usize) {
+        let mut next = Some(item);
+        while let Some(item) = next.filter(|item| !self.seen[*item]) {
+            self.seen[item] = true;
+            next = self.transcript.items[item].entry().and_then(|it| self.before(item, it));
         }
     }
 
-    /// Adds an item and the items that precede it in the history to `seen`. Ends at an item that is
-    /// in `seen` already: a history may go in a circle, because the parent of a summary may be an
-    /// entry that is kept after the summary.
-    fn add_history(&self, item: usize, seen: &mut BTreeSet<usize>) {
-        let mut next = Some(item);
-        while let Some(item) = next.filter(|item| seen.insert(*item)) {
-            next = self.transcript.items[item].entry().and_then(|it| self.before(item, it));
-        }
+    /// The original entries of the histories, in the order of the session.
+    fn originals(&self, source: &dyn Source) -> Vec<usize> {
+        let seen = self.seen.iter().enumerate().filter(|(_, is_seen)| **is_seen);
+        seen.map(|(item, _)| item)
+            .filter(|&item| is_original(self.transcript, source, item))
+            .collect()
     }
 
     /// The item of the entry that precedes `entry` in the history. `None` if `entry` is the first.

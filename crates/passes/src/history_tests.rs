@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use samples::Sample;
 
 use super::*;

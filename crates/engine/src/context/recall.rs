@@ -1,9 +1,9 @@
 //! Recalls content from the log, whether it is still sent or not.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 
-use epitome_model::{Block, Image, Output, Part, Ref, Source, Transcript, decode};
+use epitome_model::{Block, Entry, Image, Output, Part, Ref, Source, Transcript, decode};
 use epitome_passes::{
     Name, ResponseText, call_numbers, is_digest, named_calls, named_texts, response_name,
     response_numbers, results_of_calls, texts_at_calls, texts_of_responses,
@@ -325,16 +325,20 @@ impl Context {
     /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn digested_calls(&self) -> Vec<(&str, String)> {
-        let source = self.log.bytes();
-        let blocks = self.transcript().context().flat_map(|(_, entry)| &entry.blocks);
-        let digest = blocks.into_iter().find_map(|block| match block {
-            Block::Summary(text) if is_digest(block, source) => Some(text.read(source)),
-            _ => None,
-        });
-        let Some(named) = digest.map(|digest| named_calls(&digest)) else { return Vec::new() };
-        let named = named.into_iter();
-        named.filter_map(|(number, name)| Some((self.known.calls.id(number)?, name))).collect()
+        let named = self.known.digest.iter().flatten();
+        let calls =
+            named.filter_map(|(number, name)| Some((self.known.calls.id(*number)?, name.clone())));
+        calls.collect()
     }
+}
+
+/// The calls that a digest names, by number, each with its name in the digest. `None` if `entry` is
+/// not a digest.
+pub(super) fn named_in_digest(entry: &Entry, source: &dyn Source) -> Option<BTreeMap<u64, String>> {
+    entry.blocks.iter().find_map(|block| match block {
+        Block::Summary(text) if is_digest(block, source) => Some(named_calls(&text.read(source))),
+        _ => None,
+    })
 }
 
 fn outputs_of(transcript: &Transcript, item: usize) -> impl Iterator<Item = &Output> {

@@ -6,6 +6,7 @@ use epitome_model::{Block, Role, Tokens};
 use epitome_passes::{ContextSize, SeenLines, SeenMark};
 
 use super::question::Pending;
+use super::recall::named_in_digest;
 use super::{Context, SavingsReport, WindowUse};
 
 /// Token counts of the provider, each with epitome's count of the same context.
@@ -181,18 +182,23 @@ impl Context {
         self.counts.add(item, transcript, source, &*self.setup.counter);
         if let Some(entry) = transcript.items[item].entry() {
             self.known.calls.add(item, entry, source);
+            if self.known.digest.is_none() {
+                self.known.digest = named_in_digest(entry, source);
+            }
         }
     }
 
     /// Counts the context again after its items have changed, and determines which calls have no
-    /// result, and the lines of its results. The provider's last count is of an earlier state: from
-    /// here on only its ratio to epitome's count is used.
+    /// result, the lines of its results, and the calls that its digest names. The provider's last
+    /// count is of an earlier state: from here on only its ratio to epitome's count is used.
     pub(super) fn recount(&mut self) {
         self.bill.of_context = None;
         let transcript = self.log.parsed().transcript();
         let source = self.log.bytes();
         self.counts.recount(transcript, source, &*self.setup.counter);
         self.known.calls.reopen(transcript);
+        let mut entries = transcript.context();
+        self.known.digest = entries.find_map(|(_, entry)| named_in_digest(entry, source));
         if self.setup.recipe.stages.live.ingest.is_some() {
             let mut seen = SeenLines::default();
             let mut answered = SeenMark::default();

@@ -219,6 +219,7 @@ impl<'p> Choice<'p> {
             counter,
             heap: self.candidates.clone().into(),
             passed: Vec::new(),
+            misfits: 0,
             covered: self.known.clone(),
             spent: self.whole,
             chosen: self.stays.clone(),
@@ -237,6 +238,9 @@ pub(super) struct Choosing<'c, 'p> {
     heap: BinaryHeap<Candidate>,
     /// Candidates that had too many tokens for the rest of the budget.
     passed: Vec<Candidate>,
+    /// Number of candidates that were passed one by one since the heap was last searched for
+    /// candidates that do not fit.
+    misfits: usize,
     covered: Vec<bool>,
     /// Tokens of everything that the digest contains so far, counted line by line.
     pub spent: u64,
@@ -273,10 +277,37 @@ impl Choosing<'_, '_> {
             };
             if self.spent + cost > budget.0 {
                 self.passed.push(now);
+                self.misfits += 1;
+                // One pass over the heap costs less than to take so many candidates from it.
+                if self.misfits * 32 > self.heap.len() {
+                    self.pass_larger_than(budget.0 - self.spent);
+                }
                 continue;
             }
             self.spent += cost;
             self.take(best);
+        }
+    }
+
+    /// Removes from the heap the candidates that cost more than `room` tokens.
+    fn pass_larger_than(&mut self, room: u64) {
+        self.misfits = 0;
+        let all = std::mem::take(&mut self.heap).into_iter();
+        let (fitting, larger): (Vec<_>, Vec<_>) =
+            all.partition(|candidate| self.least_cost(*candidate) <= room);
+        self.heap = fitting.into();
+        self.passed.extend(larger);
+    }
+
+    /// The least number of tokens that a candidate can cost: a line, if its header is chosen
+    /// already; a full header, if it replaces the short one.
+    fn least_cost(&self, candidate: Candidate) -> u64 {
+        match candidate.line {
+            Some(_) => candidate.tokens(),
+            None => {
+                let short = self.choice.old[candidate.piece()].head_tokens.0;
+                candidate.tokens().saturating_sub(short)
+            }
         }
     }
 

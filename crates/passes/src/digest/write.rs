@@ -17,6 +17,9 @@ const BEGIN: &str = "[Digest of the conversation so far, with";
 /// The first words of a digest must begin before this byte offset in their block: an agent may put
 /// its own text before a summary.
 const BEGIN_WITHIN: usize = 2_000;
+/// The number of bytes of a block's JSON literal that are decoded to find the first line of a
+/// digest: an escape has up to six bytes for a character.
+const LITERAL_BYTES: usize = 6 * BEGIN_WITHIN + 1_000;
 /// The mark before a line if lines directly above it are left out of the digest.
 const GAP: &str = "…";
 
@@ -29,7 +32,10 @@ pub fn is_digest(block: &Block, source: &dyn Source) -> bool {
 /// digests; `None` if the block is not a digest.
 pub(crate) fn calls_of(block: &Block, source: &dyn Source) -> Option<u64> {
     let Block::Summary(text) = block else { return None };
-    let text = text.read(source);
+    let text = match text.beginning(source, LITERAL_BYTES) {
+        Some(beginning) => Cow::Owned(beginning),
+        None => text.read(source),
+    };
     let at = text.find(BEGIN)?;
     let begins_line = at == 0 || text.as_bytes()[at - 1] == b'\n';
     if at >= BEGIN_WITHIN || !begins_line {
