@@ -59,6 +59,11 @@ impl PlainChar {
         let spellings = json::spellings(&char.to_string()).into_iter().map(String::into_bytes);
         PlainChar { char, spellings: spellings.collect() }
     }
+
+    /// Whether `last` is the last byte of a spelling.
+    fn may_end_with(&self, last: Option<u8>) -> bool {
+        self.spellings.iter().any(|spelling| spelling.last().copied() == last)
+    }
 }
 
 impl CodedText {
@@ -77,6 +82,7 @@ impl CodedText {
 
     /// The occurrence whose first code begins at `at`; of several the longest.
     fn occurrence(&self, bytes: &[u8], at: usize, code: Code) -> Option<Span> {
+        let byte_before = at.checked_sub(1).map(|before| bytes[before]);
         let mut longest: Option<Span> = None;
         for count in 0..self.chars.len() {
             // The code is the character at this index, or breaks the text before it.
@@ -85,6 +91,10 @@ impl CodedText {
                 None if count > 0 => count,
                 Some(_) | None => continue,
             };
+            // Nearly all codes fail this check, which is faster than the next one.
+            if count > 0 && !self.chars[count - 1].may_end_with(byte_before) {
+                continue;
+            }
             let Some(start) = start(&self.chars[..count], bytes, at) else { continue };
             let Some(end) = end(&self.chars[rest..], bytes, code.end) else { continue };
             let found = Span { start: start as u64, end: end as u64 };
