@@ -141,7 +141,7 @@ fn prune(app: &App, args: &Args, rules: &RetentionRules) -> Result<()> {
     app.print(&text)
 }
 
-/// Asks before sessions lose all their versions, even the newest, because these versions may be the
+/// Asks before sessions lose all their contents, even the newest, because the vault may have the
 /// only copies of the sessions.
 fn ask_before_loss(app: &App, plan: &PruneReport) -> Result<()> {
     let lost = plan.sessions_lost();
@@ -150,8 +150,7 @@ fn ask_before_loss(app: &App, plan: &PruneReport) -> Result<()> {
     }
     app.note(list_pruned(plan).trim_end());
     let sessions = count(lost, "session");
-    let what = format!("{sessions} would have no version any more, not even the newest");
-    app.note(&format!("{what} (keep.projects, keep.not_projects)"));
+    app.note(&format!("nothing of {sessions} would be kept any more, not even the newest version"));
     ask_to_continue(app, false, "This cannot be undone. Remove them?")
 }
 

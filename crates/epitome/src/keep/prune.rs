@@ -81,6 +81,9 @@ pub struct PrunedFile {
     pub removed: Vec<u64>,
     /// How many versions are kept.
     pub kept: u64,
+    /// Whether only versions are kept that say that the file was deleted.
+    #[serde(skip)]
+    pub is_lost: bool,
 }
 
 impl RetentionRules {
@@ -260,9 +263,9 @@ fn replaced_versions(vault: &Vault) -> Vec<Replaced<'_>> {
 }
 
 impl PruneReport {
-    /// The number of sessions with a file of which no version stays.
+    /// The number of sessions with a file of which no content stays.
     pub fn sessions_lost(&self) -> u64 {
-        let lost = self.files.iter().filter(|file| file.kept == 0);
+        let lost = self.files.iter().filter(|file| file.is_lost);
         let sessions: BTreeSet<(&String, &String)> =
             lost.map(|file| (&file.file.agent, &file.file.session)).collect();
         sessions.len() as u64
@@ -272,16 +275,20 @@ impl PruneReport {
         for (file, numbers) in gone {
             self.versions += numbers.len() as u64;
             let kept_file = KeptFile::from(file);
+            let mut kept = vault.versions(file).filter(|it| !numbers.contains(&it.number));
+            let is_lost = kept.all(Version::is_deleted);
             let known = self.files.iter_mut().find(|it| it.file == kept_file);
             if let Some(known) = known {
                 known.removed.extend(numbers);
                 known.kept = known.kept.saturating_sub(numbers.len() as u64);
+                known.is_lost = is_lost;
                 continue;
             }
             self.files.push(PrunedFile {
                 file: kept_file,
                 removed: numbers.iter().copied().collect(),
                 kept: (vault.versions(file).count() - numbers.len()) as u64,
+                is_lost,
             });
         }
         let sessions: BTreeSet<(&String, &String)> =
