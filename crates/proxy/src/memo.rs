@@ -212,13 +212,15 @@ impl Memo {
     ///
     /// If the memo cannot be written. The decisions are not kept then.
     pub(crate) fn keep(&mut self, line: MemoLine) -> Result<()> {
-        if line.changes_nothing() {
-            self.unwritten.extend(line.messages.clone());
-        } else if let Some(file) = &mut self.file {
-            let mut written = line.clone();
-            written.messages.extend(self.unwritten.clone());
-            file.append(&written)?;
-            self.unwritten.clear();
+        match &mut self.file {
+            Some(_) if line.changes_nothing() => self.unwritten.extend(line.messages.clone()),
+            Some(file) => {
+                let mut written = line.clone();
+                written.messages.extend(self.unwritten.clone());
+                file.append(&written)?;
+                self.unwritten.clear();
+            }
+            None => {}
         }
         self.learn(line);
         Ok(())

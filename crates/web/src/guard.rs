@@ -73,7 +73,12 @@ impl Guard {
 
     /// The address to open, with the token.
     pub(crate) fn root(&self) -> String {
-        format!("http://127.0.0.1:{}/{}/", self.port, self.token)
+        format!("http://127.0.0.1:{}{}", self.port, self.path())
+    }
+
+    /// The path of the address to open: the token between slashes.
+    pub(crate) fn path(&self) -> String {
+        format!("/{}/", self.token)
     }
 
     /// Checks a request. The order of the checks reveals the least to clients without the token.

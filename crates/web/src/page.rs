@@ -99,13 +99,13 @@ pub(crate) fn bar(root: &str, here: Here) -> Markup {
     }
 }
 
-/// The page of an error. Its links are relative to the pages of a session.
+/// The page of an error.
 pub(crate) fn problem(viewer: &Viewer, problem: &Problem) -> Response {
     let body = html! {
-        (bar(UP, Here::Session))
+        (bar(&viewer.root, Here::Session))
         main #content.index { h1 { "That did not work" } (message(viewer, problem)) }
     };
-    (problem.status, page("That did not work", UP, &body)).into_response()
+    (problem.status, page("That did not work", &viewer.root, &body)).into_response()
 }
 
 /// The message of an error, its causes and its hints.

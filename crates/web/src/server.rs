@@ -92,7 +92,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let done = runtime.block_on(async {
             let (stop, stopped) = watch::channel(false);
-            let viewer = Arc::new(Viewer::new(self.options, stopped));
+            let viewer = Arc::new(Viewer::new(self.options, self.guard.path(), stopped));
             self.listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
             let writes = Arc::clone(&viewer.writes);

@@ -24,7 +24,7 @@ fn viewer(home: &FilePath) -> Viewer {
         config,
     };
     let (_, stopped) = tokio::sync::watch::channel(false);
-    Viewer::new(options, stopped)
+    Viewer::new(options, "/".to_owned(), stopped)
 }
 
 fn write(path: PathBuf, bytes: impl AsRef<[u8]>) -> PathBuf {

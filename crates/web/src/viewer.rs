@@ -26,6 +26,8 @@ use crate::vault_cache::VaultCache;
 /// The state shared by all requests.
 pub(crate) struct Viewer {
     pub(crate) options: Options,
+    /// The path of the list of sessions: the token between slashes. All other paths begin with it.
+    pub(crate) root: String,
     pub(crate) session_cache: Arc<SessionCache>,
     pub(crate) seeker: Arc<Seeker>,
     /// Changes when the server must end.
@@ -45,14 +47,14 @@ pub(crate) struct Viewer {
 }
 
 impl Viewer {
-    pub(crate) fn new(options: Options, stopped: watch::Receiver<bool>) -> Viewer {
+    pub(crate) fn new(options: Options, root: String, stopped: watch::Receiver<bool>) -> Viewer {
         let session_cache =
             Arc::new(SessionCache::new(options.config.clone(), options.settings.clone()));
         let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone()));
         // New text is indexed while the user looks at the list.
         seeker.refresh();
         let (writes, pages, reads, vault, ids) = Default::default();
-        Viewer { options, session_cache, seeker, stopped, writes, pages, reads, vault, ids }
+        Viewer { options, root, session_cache, seeker, stopped, writes, pages, reads, vault, ids }
     }
 
     /// The current sessions.

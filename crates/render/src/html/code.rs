@@ -18,8 +18,11 @@ impl Budget {
 
     fn take(&self, bytes: usize) -> bool {
         let left = self.0.get();
-        self.0.set(left.saturating_sub(bytes));
-        left >= bytes
+        if bytes > left {
+            return false;
+        }
+        self.0.set(left - bytes);
+        true
     }
 }
 

@@ -59,6 +59,24 @@ fn an_address_that_asks_for_nothing_known_is_answered_with_a_page() {
 }
 
 #[test]
+fn the_links_of_an_error_page_work_at_every_depth() {
+    let world = World::new();
+    world.claude("one", fixtures::get("claude", "pricing").bytes());
+    let viewer = world.serve(Which::All);
+    let page = viewer.sessions("")[0].clone();
+    for path in ["?q=1&q=2", "search?q=1&q=2", &page.replace("session.html", "tail")] {
+        let error = viewer.get(path);
+        assert_eq!(error.status, 400, "{path}");
+        let links = error.body.split("href=\"").skip(1).filter_map(|it| it.split('"').next());
+        let links: Vec<&str> = links.filter(|link| !link.starts_with("data:")).collect();
+        assert!(links.contains(&&*viewer.path("viewer.css")), "{path}: {links:?}");
+        for link in links {
+            assert_eq!(viewer.ask("GET", link, &[], "").status, 200, "{path}: {link}");
+        }
+    }
+}
+
+#[test]
 fn a_message_is_found_on_its_page_by_its_place() {
     let world = World::new();
     let session = String::from_utf8(fixtures::get("claude", "pricing").bytes()).unwrap();
