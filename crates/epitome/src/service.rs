@@ -423,8 +423,45 @@ mod tests {
 
     #[test]
     fn the_files_of_both_systems_run_the_command_with_the_variables() {
-        insta::assert_snapshot!("unit", text(ServiceManager::Systemd));
-        insta::assert_snapshot!("property_list", text(ServiceManager::Launchd));
+        insta::assert_snapshot!(text(ServiceManager::Systemd), @r#"
+        # Written by `epitome install --keep`; `epitome uninstall --keep` removes it.
+        [Unit]
+        Description=epitome keep: every version of the sessions of coding agents
+
+        [Service]
+        ExecStart="/opt/a b/epitome" "keep" "--all"
+        Environment="CODEX_HOME=/c & \"d\" $$e 5%%"
+        StandardOutput=null
+        Restart=on-failure
+        RestartSec=60
+        Nice=10
+
+        [Install]
+        WantedBy=default.target
+        "#);
+        insta::assert_snapshot!(text(ServiceManager::Launchd), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <!-- Written by `epitome install --keep`; `epitome uninstall --keep` removes it. -->
+        <plist version="1.0">
+        <dict>
+          <key>Label</key><string>epitome-keep</string>
+          <key>ProgramArguments</key>
+          <array>
+            <string>/opt/a b/epitome</string>
+            <string>keep</string>
+            <string>--all</string>
+          </array>
+          <key>EnvironmentVariables</key>
+          <dict>
+            <key>CODEX_HOME</key><string>/c &amp; "d" $e 5%</string>
+          </dict>
+          <key>RunAtLoad</key><true/>
+          <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+          <key>ThrottleInterval</key><integer>60</integer>
+          <key>LowPriorityIO</key><true/>
+        </dict>
+        </plist>
+        "#);
     }
 
     #[test]

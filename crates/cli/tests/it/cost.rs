@@ -21,9 +21,33 @@ fn world() -> World {
 #[test]
 fn costs_are_a_table_by_day_or_another_name() {
     let world = world();
-    assert_snapshot!("by_day", world.run(&["cost"]));
-    assert_snapshot!("by_agent", world.run(&["cost", "--by", "agent"]));
-    assert_snapshot!("none", world.run(&["cost", "--since", "1h"]));
+    assert_snapshot!(world.run(&["cost"]), @r"
+    $ epitome cost
+    day         sessions  requests  input  cached  written  output   cost
+    2026-11-21         3        73   1.0M       0        0   16.3k  $2.15
+    total              3        73   1.0M       0        0   16.3k  $2.15
+    cost: what a session records, or else list prices of 2026-11-21; input is without the cache
+    17 requests of unknown cost are not in it
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["cost", "--by", "agent"]), @r"
+    $ epitome cost --by agent
+    agent   sessions  requests   input  cached  written  output   cost
+    claude         1        39  353.9k       0        0    6.6k  $1.16
+    codex          1        17  174.5k       0        0    3.8k  $0.99
+    pi             1        17  499.6k       0        0    5.9k      -
+    total          3        73    1.0M       0        0   16.3k  $2.15
+    cost: what a session records, or else list prices of 2026-11-21; input is without the cache
+    17 requests of unknown cost are not in it
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["cost", "--since", "1h"]), @r"
+    $ epitome cost --since 1h
+    no requests
+    --- stderr
+    sessions of some agents record no tokens; `epitome list` shows all
+    --- status 0
+    ");
     assert_eq!(world.status(&["cost", "--by", "colour"]), 2);
     for by in ["day", "week", "project", "model", "agent"] {
         world::check("cost.schema.json", &world.json(&["cost", "--json", "--by", by]));
@@ -45,7 +69,13 @@ fn the_status_line_is_one_line() {
     let line = world.run_with(&["statusline"], input.to_string().as_bytes());
     let expect = "$ epitome statusline\ncontext 47% 94.0k of 200.0k · today $0.00\n--- status 0\n";
     assert_eq!(line, expect);
-    assert_snapshot!(world.run_with(&["statusline"], b"no JSON"));
+    assert_snapshot!(world.run_with(&["statusline"], b"no JSON"), @r"
+    $ epitome statusline
+    --- stderr
+    error: standard input is not the JSON of a status line
+      hint: Claude Code runs this command: epitome install --statusline --agent claude
+    --- status 2
+    ");
 }
 
 #[cfg(unix)]
@@ -67,12 +97,37 @@ fn a_checkup_says_what_to_mend() {
         let out = world.command(args).env("PATH", "/nowhere").output();
         world.terminal(args, &out.expect("the program runs"))
     };
-    assert_snapshot!(look(&world, &["doctor"]));
+    assert_snapshot!(look(&world, &["doctor"]), @r"
+    $ epitome doctor
+    claude  program not found
+      1 session in ~/.claude/projects
+      proxy: epitome wrap claude sets ANTHROPIC_BASE_URL, ENABLE_TOOL_SEARCH for that run
+      it deletes sessions that were not used for 30 days
+        → set cleanupPeriodDays to 3650 in its settings.json; epitome install --agent claude --all keeps a page of each
+
+    codex  program not found
+      1 session in ~/.codex
+      proxy: epitome wrap codex sets -c openai_base_url for that run
+
+    pi  program not found
+      1 session in ~/.pi/agent/sessions
+      proxy: epitome wrap pi sets EPITOME_PROXY, --extension for that run
+
+    nothing is broken
+    --- status 0
+    ");
     world::check("doctor.schema.json", &world.json(&["doctor", "--json"]));
     world.write(".claude/settings.json", r#"{"env":{"ANTHROPIC_BASE_URL":"https://a.example"}}"#);
     let with = look(&world, &["doctor", "--agent", "claude"]);
     let is_proxy = |line: &&str| line.contains("takes precedence");
-    assert_snapshot!("precedence", with.lines().find(is_proxy).unwrap_or_default());
+    assert_snapshot!(with.lines().find(is_proxy).unwrap_or_default().trim_start(), @r"
+    proxy: epitome wrap claude sets ANTHROPIC_BASE_URL, ENABLE_TOOL_SEARCH, but env.ANTHROPIC_BASE_URL in ~/.claude/settings.json takes precedence
+    ");
     world::check("doctor.schema.json", &world.json(&["doctor", "--json"]));
-    assert_snapshot!("nothing", look(&World::new(), &["doctor"]));
+    assert_snapshot!(look(&World::new(), &["doctor"]), @r"
+    $ epitome doctor
+    no agent that epitome knows is on this machine
+    nothing is broken
+    --- status 0
+    ");
 }

@@ -74,20 +74,66 @@ fn all_that_is_stored_of_a_session_goes() {
     let world = World::new();
     stored(&world);
     let before = world.tree();
-    assert_snapshot!(stable(&world.run(&["forget", PI])));
+    assert_snapshot!(stable(&world.run(&["forget", PI])), @r"
+    $ epitome forget 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    would delete  vault      2 versions  pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    would delete  archive  1 generation  pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    would delete  cache          1 file  ~/.local/share/epitome/cache/search/[index]
+    would mask    file           1 file  ~/.local/share/epitome/hooks/log
+    stays         session        1 file  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    --- stderr
+    the session stays where its agent keeps it, and is not kept again
+    error: standard input is not a terminal: cannot ask for confirmation
+      hint: --yes goes on without asking; nothing was changed
+    --- status 2
+    ");
     assert_eq!(world.tree(), before);
-    assert_snapshot!(stable(&world.run(&["forget", PI, "--yes"])));
-    assert_snapshot!(world.run(&["forget", PI]));
+    assert_snapshot!(stable(&world.run(&["forget", PI, "--yes"])), @r"
+    $ epitome forget 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --yes
+    deleted  vault      2 versions  pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    deleted  archive  1 generation  pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    deleted  cache          1 file  ~/.local/share/epitome/cache/search/[index]
+    masked   file           1 file  ~/.local/share/epitome/hooks/log
+    stays    session        1 file  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    forgotten: 8 files with [bytes] were read again, and it is in none
+    --- stderr
+    the session stays where its agent keeps it, and is not kept again
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["forget", PI]), @r"
+    $ epitome forget 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    stays  session  1 file  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    epitome stores nothing of it
+    --- stderr
+    the session stays where its agent keeps it, and is not kept again
+    --- status 0
+    ");
     assert_eq!(files_with(&world, "fn f150"), Vec::<String>::new());
     // The session stays, and is not kept again; others are as they were.
     assert!(place(&world).exists());
-    assert_snapshot!(world.run(&["keep", "--all", "--once"]));
-    assert_snapshot!(world.run(&["history", PI]));
+    assert_snapshot!(world.run(&["keep", "--all", "--once"]), @r"
+    $ epitome keep --all --once
+    0 versions kept, of 1 file
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["history", PI]), @r"
+    $ epitome history 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    --- stderr
+    error: no version of a session called `01a1fb3a-c450-731a-9250-9fa9d78b0d62` was kept
+      hint: it was forgotten at 2026-11-21T12:00:00Z, and is not kept again
+    --- status 3
+    ");
     fs::remove_file(world.claude(CLAUDE, "")).expect("a session");
     assert_eq!(world.status(&["restore", CLAUDE, "--at", "1", "--yes"]), 0);
     assert_eq!(world.status(&["archive", "verify"]), 0);
     // What was removed from the session is gone.
-    assert_snapshot!(world.run(&["restore", PI, "--yes"]));
+    assert_snapshot!(world.run(&["restore", PI, "--yes"]), @r"
+    $ epitome restore 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --yes
+    --- stderr
+    error: the archive holds nothing of this session: [home]/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+      hint: `epitome archive ls` shows the sessions that were compacted on this machine; EPITOME_HOME says where the archive is, if it is not the usual place
+    --- status 5
+    ");
 }
 
 #[test]
@@ -96,23 +142,65 @@ fn a_secret_goes_from_everything_and_all_else_comes_back() {
     let original = stored(&world);
     let before = world.tree();
     let plan = world.run_with(&["forget", "--secret"], SECRET.as_bytes());
-    assert_snapshot!(stable(&plan));
+    assert_snapshot!(stable(&plan), @r"
+    $ epitome forget --secret
+    would mask    vault       1 version  pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    would delete  archive       1 piece  pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    would delete  cache          1 file  ~/.local/share/epitome/cache/search/[index]
+    would mask    file     1 occurrence  ~/.local/share/epitome/hooks/log
+    --- stderr
+    error: standard input is not a terminal: cannot ask for confirmation
+      hint: --yes goes on without asking; nothing was changed
+    --- status 2
+    ");
     assert_eq!(world.tree(), before);
     let spelled = serde_json::to_string(SECRET).expect("JSON");
     let spelled = spelled.trim_matches('"');
     assert_eq!(files_with(&world, spelled).len(), 2, "a pack of the vault, one of the archive");
     let done = world.run_with(&["forget", "--secret", "--yes"], SECRET.as_bytes());
-    assert_snapshot!(stable(&done));
+    assert_snapshot!(stable(&done), @r"
+    $ epitome forget --secret --yes
+    masked   vault       1 version  pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    deleted  archive       1 piece  pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    deleted  cache          1 file  ~/.local/share/epitome/cache/search/[index]
+    masked   file     1 occurrence  ~/.local/share/epitome/hooks/log
+    forgotten: 7 files with [bytes] were read again, and it is in none
+    --- status 0
+    ");
     for text in [SECRET, spelled] {
         assert_eq!(files_with(&world, text), Vec::<String>::new());
     }
     let again = world.run_with(&["forget", "--secret"], SECRET.as_bytes());
-    assert_snapshot!(again);
+    assert_snapshot!(again, @r"
+    $ epitome forget --secret
+    epitome stores nothing of it
+    --- status 0
+    ");
     assert_eq!(world.status(&["archive", "verify"]), 0);
     // The stub names bytes that were forgotten; version 1 has all but the secret.
-    assert_snapshot!(world.run(&["restore", PI, "--yes"]));
-    assert_snapshot!(world.run(&["restore", PI, "--partial", "--yes"]));
-    assert_snapshot!(world.run(&["history", PI]));
+    assert_snapshot!(world.run(&["restore", PI, "--yes"]), @r"
+    $ epitome restore 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --yes
+    --- stderr
+    error: the bytes 6b9164de3cf3ba6a888d810dd278a6906ed485cf8ab13f4e975be15507ced039 were forgotten on purpose and cannot come back: [home]/.local/share/epitome/archive/pi/01a1fb3a-c450-731a-9250-9fa9d78b0d62/000001.pack
+      hint: `epitome restore SESSION --partial` restores everything else
+    --- status 5
+    ");
+    assert_snapshot!(world.run(&["restore", PI, "--partial", "--yes"]), @r"
+    $ epitome restore 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --partial --yes
+    nothing to do  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    disk     1.5 KB → 1.5 KB
+    how      record by record: 0 edits undone
+             1 edit not restored: changed since, forgotten, or damaged in the archive
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["history", PI]), @r"
+    $ epitome history 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    version  age    size  what changed
+          1  now  7.7 KB  first seen, 7.7 KB; 1 text forgotten
+          2  now  1.5 KB  compacted by epitome (run b111607c), -6.2 KB
+    --- status 0
+    ");
     assert_eq!(world.status(&["restore", PI, "--at", "1", "--yes"]), 0);
     let masked = original.replace(spelled, &"*".repeat(spelled.len()));
     assert_eq!(fs::read_to_string(place(&world)).expect("a session"), masked);
@@ -131,13 +219,38 @@ fn a_secret_is_replaced_in_sessions_only_if_that_was_said() {
     let session = sessions::pi(PI).replace("I look.", "I look for hunter2-hunter2.");
     let path = world.pi(PI, &session);
     let forget = ["forget", "--secret", "--yes"];
-    assert_snapshot!(world.run_with(&forget, b"hunter2-hunter2"));
+    assert_snapshot!(world.run_with(&forget, b"hunter2-hunter2"), @r"
+    $ epitome forget --secret --yes
+    stays  session  1 occurrence  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    nothing found: epitome stores nothing of it (0 files with 0 B were read)
+    --- stderr
+    1 session file still has the text, and epitome will store it again from there; --sessions replaces it, except in what is signed
+    --- status 0
+    ");
     assert_eq!(fs::read_to_string(&path).expect("a session"), session);
-    assert_snapshot!(world.run_with(&[&forget[..], &["--sessions"]].concat(), b"hunter2-hunter2"));
+    let in_sessions = [&forget[..], &["--sessions"]].concat();
+    assert_snapshot!(world.run_with(&in_sessions, b"hunter2-hunter2"), @r"
+    $ epitome forget --secret --yes --sessions
+    masked  session  1 occurrence  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    forgotten: 1 file with 0 B were read again, and it is in none
+    --- status 0
+    ");
     let replaced = session.replace("hunter2-hunter2", "[REDACTED:forgotten-1]");
     assert_eq!(fs::read_to_string(&path).expect("a session"), replaced);
-    assert_snapshot!(world.run_with(&["forget", "--secret"], b"word"));
-    assert_snapshot!(world.run(&["forget", "nothing-of-this-name"]));
+    assert_snapshot!(world.run_with(&["forget", "--secret"], b"word"), @r"
+    $ epitome forget --secret
+    --- stderr
+    error: a text of 8 to 65536 bytes can be forgotten
+      hint: a shorter text is a part of many others that are not meant
+    --- status 2
+    ");
+    assert_snapshot!(world.run(&["forget", "nothing-of-this-name"]), @r"
+    $ epitome forget nothing-of-this-name
+    --- stderr
+    error: nothing is stored of a session called `nothing-of-this-name`
+      hint: `epitome list --deleted` and `epitome archive ls` list what is stored
+    --- status 3
+    ");
 }
 
 #[test]

@@ -58,7 +58,14 @@ fn a_started_server_answers_and_ends_with_its_client() {
 #[test]
 fn a_client_that_says_nothing_is_an_error() {
     let world = World::new();
-    assert_snapshot!(world.run(&["mcp"]));
+    assert_snapshot!(world.run(&["mcp"]), @r"
+    $ epitome mcp
+    --- stderr
+    error: the client ended the connection
+      cause: connection closed: initialize request
+      hint: an agent starts this program; docs/mcp.md says how to add it to one
+    --- status 3
+    ");
 }
 
 #[test]
@@ -128,13 +135,44 @@ fn a_command_is_written_for_an_agent_and_removed() {
         shown.lines().map(begin).collect()
     };
     let install = ["install", "--command", "--agent", "codex", "--yes"];
-    assert_snapshot!("command", named(&install));
+    assert_snapshot!(named(&install), @r"
+    $ epitome install --command --agent codex --yes
+    installed for codex: command in ~/.codex/skills/epitome/SKIL…
+    --- stderr
+    ~/.codex/skills/epitome/SKILL.md will be created:
+      + ---
+      + name: epitome
+      + description: Show what compacting this session would fre…
+      + ---
+      + 
+      + Show me what compacting this session would free and lose…
+      + 
+      + 1. Print the variable `CODEX_THREAD_ID`: it is the id of…
+      + 2. Run `epitome compact ID --agent codex --losses` with …
+      + 3. Tell me in three lines: how many tokens of messages w…
+      + 4. Then show me this command, with the id. Do not run it…
+      + 
+      +     epitome compact ID --agent codex && codex resume ID
+    --- status 0
+    ");
     let added = world.json(&[&install[..], &["--json"]].concat());
     let added = (&added[0]["added"], &added[0]["typed"]);
     assert_eq!(added, (&json!("command"), &json!("$epitome")));
-    assert_snapshot!("no_command", named(&["uninstall", "--command", "--agent", "codex", "--yes"]));
+    assert_snapshot!(named(&["uninstall", "--command", "--agent", "codex", "--yes"]), @r"
+    $ epitome uninstall --command --agent codex --yes
+    uninstalled for codex: command
+    --- stderr
+    ~/.codex/skills/epitome/SKILL.md will be removed
+    --- status 0
+    ");
     let path = world.write(".codex/skills/epitome/SKILL.md", "mine");
-    assert_snapshot!("my_command", named(&install));
+    assert_snapshot!(named(&install), @r"
+    $ epitome install --command --agent codex --yes
+    --- stderr
+    error: a file of that name is there already: [home]/.codex/s…
+      hint: epitome changes only what it added itself: remove it…
+    --- status 4
+    ");
     assert_eq!(fs::read_to_string(&path).expect("a skill"), "mine");
     fs::remove_dir_all(world.home.join(".codex")).expect("a folder");
     let paths = |tree: Vec<(std::path::PathBuf, _, _)>| -> Vec<std::path::PathBuf> {
@@ -147,8 +185,26 @@ fn a_command_is_written_for_an_agent_and_removed() {
 #[test]
 fn an_agent_whose_settings_cannot_hold_it_is_refused() {
     let world = World::new();
-    assert_snapshot!("no_agent", world.run(&["install", "--mcp"]));
-    assert_snapshot!("not_pi", world.run(&["install", "--mcp", "--agent", "pi"]));
+    assert_snapshot!(world.run(&["install", "--mcp"]), @r"
+    $ epitome install --mcp
+    --- stderr
+    error: no agent named; give --agent
+      hint: one of: claude, codex, opencode, gemini
+    --- status 2
+    ");
+    assert_snapshot!(world.run(&["install", "--mcp", "--agent", "pi"]), @r"
+    $ epitome install --mcp --agent pi
+    --- stderr
+    error: no MCP server can be added to the settings of pi
+      hint: to these it can: claude, codex, opencode, gemini
+    --- status 4
+    ");
     world.write(".claude/settings.json", "{\"statusLine\":{\"command\":\"mine\"}}");
-    assert_snapshot!("mine", world.run(&["install", "--statusline", "--agent", "claude"]));
+    assert_snapshot!(world.run(&["install", "--statusline", "--agent", "claude"]), @r"
+    $ epitome install --statusline --agent claude
+    --- stderr
+    error: the settings have `statusLine` already: [home]/.claude/settings.json
+      hint: epitome changes only what it added itself: remove it first
+    --- status 4
+    ");
 }

@@ -88,16 +88,53 @@ fn all_kinds() -> Vec<LedgerLine> {
 #[test]
 fn what_was_sent_is_summed_by_day_model_or_agent() {
     let world = world(&all_kinds());
-    assert_snapshot!("by_day", world.run(&["proxy", "--stats"]));
-    assert_snapshot!(
-        "by_model",
-        world.run(&["proxy", "--stats", "--by", "model", "--since", "1d"])
-    );
+    assert_snapshot!(world.run(&["proxy", "--stats"]), @r"
+    $ epitome proxy --stats
+    day         requests  input  cached  written  output   cost  unchanged  change
+    2026-11-20         2     20  180.0k     4.0k    1.0k  $0.07      $0.05  +47.4%
+    2026-11-21        12    100  900.0k    20.0k    5.0k  $0.13      $0.19  -33.9%
+    total             14    120    1.1M    24.0k    6.0k  $0.20      $0.24  -17.0%
+    tokens: what the services counted, and about 732.0k less than unchanged; cost: list prices of 2026-11-21; unchanged: estimated, the prices of the cache included
+    14 requests in 2 conversations: 3 sent as they came, 9 as decided before, 1 with new results shortened, 1 with a cut
+    2 requests without a count from the service, in no sum of tokens
+    1 request of unknown price, in no cost
+    1 request answered with an error
+    1 request whose response ended early
+    1 request in which something passed unchanged after an error of epitome
+    models asked 9 removed texts back
+
+    cuts
+    made              model             rewritten  price  requests  not sent  saved  gain so far
+    2026-11-20 10:00  claude-haiku-4-5      40.0k  $0.05        10    600.0k  $0.06        $0.01
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["proxy", "--stats", "--by", "model", "--since", "1d"]), @r"
+    $ epitome proxy --stats --by model --since 1d
+    model             requests  input  cached  written  output   cost  unchanged  change
+    claude-haiku-4-5        11     90  810.0k    18.0k    4.5k  $0.13      $0.19  -33.9%
+    evil ␛[2J model          1     10   90.0k     2.0k     500      -          -       -
+    total                   12    100  900.0k    20.0k    5.0k  $0.13      $0.19  -33.9%
+    tokens: what the services counted, and about 648.0k less than unchanged; cost: list prices of 2026-11-21; unchanged: estimated, the prices of the cache included
+    12 requests in 2 conversations: 3 sent as they came, 9 as decided before, 0 with new results shortened, 0 with a cut
+    2 requests without a count from the service, in no sum of tokens
+    1 request of unknown price, in no cost
+    1 request answered with an error
+    1 request whose response ended early
+    1 request in which something passed unchanged after an error of epitome
+    models asked 9 removed texts back
+    --- status 0
+    ");
     for by in ["day", "model", "agent"] {
         let json = world.json(&["proxy", "--stats", "--by", by, "--json"]);
         world::check("proxy.schema.json", &json);
     }
-    assert_snapshot!("nothing", World::new().run(&["proxy", "--stats"]));
+    assert_snapshot!(World::new().run(&["proxy", "--stats"]), @r"
+    $ epitome proxy --stats
+    no requests
+    --- stderr
+    `epitome wrap claude` sends some through the proxy
+    --- status 0
+    ");
     assert_eq!(world.status(&["proxy", "--stats", "--dry-run"]), 2);
     assert_eq!(world.status(&["proxy", "--by", "model"]), 2);
     assert_eq!(world.status(&["proxy", "--holdout", "101"]), 2);
@@ -110,13 +147,53 @@ fn conversations_held_out_are_next_to_the_others() {
         LedgerLine { group: Group::Holdout, cost, unchanged_cost: cost, ..line(20, 100 + n) }
     };
     let few = world(&[line(20, 1), held_out(1), held_out(2)]);
-    assert_snapshot!("few", few.run(&["proxy", "--stats"]));
+    assert_snapshot!(few.run(&["proxy", "--stats"]), @r"
+    $ epitome proxy --stats
+    day         requests  input  cached  written  output   cost  unchanged  change
+    2026-11-20         3     30  270.0k     6.0k    1.5k  $0.06      $0.06      0%
+    total              3     30  270.0k     6.0k    1.5k  $0.06      $0.06      0%
+    tokens: what the services counted, and about 0 less than unchanged; cost: list prices of 2026-11-21; unchanged: estimated, the prices of the cache included
+    3 requests in 3 conversations: 3 sent as they came, 0 as decided before, 0 with new results shortened, 0 with a cut
+
+    conversations held out
+                             treated  held out  difference (95%)
+    conversations                  1         2
+    turns                          1         2
+    requests                       1         2
+    input tokens a request     92.0k     92.0k
+    of them from a cache         98%       98%
+    output tokens a request      500       500
+    cost a request           $0.0140   $0.0220
+    cost a turn              $0.0140   $0.0220
+    too few to compare: each group needs 20 conversations with a known price
+    --- status 0
+    ");
     world::check("proxy.schema.json", &few.json(&["proxy", "--stats", "--json"]));
     let mut lines: Vec<LedgerLine> = (0..20).map(held_out).collect();
     lines.extend((0..20).map(|n| line(20, n)));
     lines.push(LedgerLine { group: Group::Treated, ..held_out(0) });
     lines.push(held_out(30));
     let many = world(&lines);
-    assert_snapshot!("many", many.run(&["proxy", "--stats"]));
+    assert_snapshot!(many.run(&["proxy", "--stats"]), @r"
+    $ epitome proxy --stats
+    day         requests  input  cached  written  output   cost  unchanged  change
+    2026-11-20        42    420    3.8M    84.0k   21.0k  $0.76      $0.76      0%
+    total             42    420    3.8M    84.0k   21.0k  $0.76      $0.76      0%
+    tokens: what the services counted, and about 0 less than unchanged; cost: list prices of 2026-11-21; unchanged: estimated, the prices of the cache included
+    42 requests in 41 conversations: 42 sent as they came, 0 as decided before, 0 with new results shortened, 0 with a cut
+
+    conversations held out
+                             treated  held out         difference (95%)
+    conversations                 20        20
+    turns                         20        20
+    requests                      20        20
+    input tokens a request     92.0k     92.0k
+    of them from a cache         98%       98%
+    output tokens a request      500       500
+    cost a request           $0.0140   $0.0220  -36.3% (-37.6 to -35.0)
+    cost a turn              $0.0140   $0.0220  -36.3% (-37.6 to -35.0)
+    1 conversation in both groups, because --holdout changed, in neither sum
+    --- status 0
+    ");
     world::check("proxy.schema.json", &many.json(&["proxy", "--stats", "--json"]));
 }

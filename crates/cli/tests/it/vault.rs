@@ -48,7 +48,17 @@ pub fn kept(world: &World) -> Vec<Vec<u8>> {
 fn a_deleted_session_is_listed_with_its_versions_and_comes_back() {
     let world = World::new();
     let versions = kept(&world);
-    assert_snapshot!(without_runs(&world.run(&["history", PI])));
+    assert_snapshot!(without_runs(&world.run(&["history", PI])), @r"
+    $ epitome history 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  (deleted)  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    version  age    size  what changed
+          1   1d  7.7 KB  first seen, 7.7 KB
+          2   1d  7.8 KB  +125 B
+          3   1d  1.6 KB  compacted by epitome (run [id]), -6.2 KB
+          4   1d   400 B  cut, -1.2 KB
+          5   1d       -  deleted
+    --- status 0
+    ");
     let path = place(&world);
     for (n, expect) in versions.iter().enumerate() {
         let number = (n + 1).to_string();
@@ -56,9 +66,30 @@ fn a_deleted_session_is_listed_with_its_versions_and_comes_back() {
         assert_eq!(world.status(&restored), 0);
         assert_eq!(&fs::read(&path).expect("a session"), expect, "version {number}");
     }
-    assert_snapshot!(without_runs(&world.run(&["history", PI])));
+    assert_snapshot!(without_runs(&world.run(&["history", PI])), @r"
+    $ epitome history 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    version  age    size  what changed
+          1   1d  7.7 KB  first seen, 7.7 KB
+          2   1d  7.8 KB  +125 B
+          3   1d  1.6 KB  compacted by epitome (run [id]), -6.2 KB
+          4   1d   400 B  cut, -1.2 KB
+          5   1d       -  deleted
+          6  now  7.7 KB  restored from version 1
+          7  now  7.8 KB  restored from version 2
+          8  now  1.6 KB  restored from version 3
+          9  now   400 B  restored from version 4
+    --- status 0
+    ");
     let seen = world.run(&["restore", PI, "--at", "2026-11-20T10:15:00Z", "--yes"]);
-    assert_snapshot!(seen);
+    assert_snapshot!(seen, @r"
+    $ epitome restore 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --at 2026-11-20T10:15:00Z --yes
+    restored  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    version   2, 7.8 KB
+    verified  blake3 df2f69122efdd62c…
+    before    kept as version 9; --at 9 brings it back
+    --- status 0
+    ");
     assert_eq!(fs::read(&path).expect("a session"), versions[1]);
 }
 
@@ -159,7 +190,13 @@ fn gc_keeps_what_a_compacted_version_needs() {
 fn versions_that_were_replaced_long_ago_are_removed() {
     let world = World::new();
     let versions = kept(&world);
-    assert_snapshot!(world.run(&["keep", "--prune"]));
+    assert_snapshot!(world.run(&["keep", "--prune"]), @r"
+    $ epitome keep --prune
+    no rule is set, so nothing is ever removed
+    --- stderr
+    `keep.days`, `keep.size` and `keep.projects` are rules: `epitome config`
+    --- status 0
+    ");
     // The session was deleted at 10:50, and its last content had been seen at 10:40.
     let prune = |time: &str, options: &[&str]| {
         let command = [&["keep", "--prune", "--set", "keep.days=30"][..], options].concat();
@@ -168,10 +205,28 @@ fn versions_that_were_replaced_long_ago_are_removed() {
     };
     let days_30 = "2026-12-20T10:35:00Z";
     let before = world.tree();
-    assert_snapshot!(prune(days_30, &["--dry-run"]));
+    assert_snapshot!(prune(days_30, &["--dry-run"]), @r"
+    $ epitome keep --prune --set keep.days=30 --dry-run
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  2 versions of it, 3 kept
+    2 versions of 1 session would be removed; the vault: 4.7 KB -> 3.6 KB
+    --- status 0
+    ");
     assert_eq!(world.tree(), before);
-    assert_snapshot!(prune(days_30, &[]));
-    assert_snapshot!(without_runs(&world.run(&["history", PI])));
+    assert_snapshot!(prune(days_30, &[]), @r"
+    $ epitome keep --prune --set keep.days=30
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  2 versions of it, 3 kept
+    2 versions of 1 session removed; the vault: 4.7 KB -> 1.4 KB
+    --- status 0
+    ");
+    assert_snapshot!(without_runs(&world.run(&["history", PI])), @r"
+    $ epitome history 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  (deleted)  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    version  age    size  what changed
+          3   1d  1.6 KB  compacted by epitome (run [id]), +1.6 KB
+          4   1d   400 B  cut, -1.2 KB
+          5   1d       -  deleted
+    --- status 0
+    ");
     for number in ["1", "2"] {
         assert_eq!(world.status(&["restore", PI, "--at", number, "--yes"]), 2, "{number}");
     }
@@ -182,14 +237,26 @@ fn versions_that_were_replaced_long_ago_are_removed() {
     world::check("prune.schema.json", &world.json(&late));
 }
 
-/// A keeper asks nothing, so the last content of a deleted session stays.
+/// A keeper asks nothing, so the last content of a deleted session stays. `--prune` asks first.
 #[test]
-fn a_keeper_never_removes_the_last_content_of_a_deleted_session() {
+fn the_last_content_of_a_deleted_session_is_not_removed_without_a_question() {
     let world = World::new();
     let versions = kept(&world);
-    let keep = ["keep", "--all", "--once", "--set", "keep.days=1"];
-    let done = world.command(&keep).env("EPITOME_NOW", "2027-11-20T10:00:00Z").output();
-    assert!(done.expect("the program runs").status.success());
+    let late = |command: &[&str]| {
+        let command = [command, &["--set", "keep.days=1"]].concat();
+        let done = world.command(&command).env("EPITOME_NOW", "2027-11-20T10:00:00Z").output();
+        world.terminal(&command, &done.expect("the program runs"))
+    };
+    late(&["keep", "--all", "--once"]);
+    assert_snapshot!(late(&["keep", "--prune"]), @r"
+    $ epitome keep --prune --set keep.days=1
+    --- stderr
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  1 version of it, 1 kept
+    nothing of 1 session would be kept any more, not even the newest version
+    error: standard input is not a terminal: cannot ask for confirmation
+      hint: --yes goes on without asking; nothing was changed
+    --- status 2
+    ");
     let history = world.json(&["history", PI, "--json"]);
     let stay = history[0]["versions"].as_array().expect("versions").iter();
     assert_eq!(stay.filter_map(|it| it["version"].as_u64()).collect::<Vec<_>>(), [4, 5]);
@@ -205,12 +272,21 @@ fn the_oldest_versions_go_until_the_vault_is_small_enough() {
     world.run(&["keep", "--all", "--once"]);
     let prune = ["keep", "--prune", "--set", "keep.size=1"];
     // The times of the files are in the vault, so its compressed size differs by a few bytes.
-    assert_snapshot!(world.run(&prune).replace("3.6 KB", "3.5 KB"));
+    assert_snapshot!(world.run(&prune).replace("3.6 KB", "3.5 KB"), @r"
+    $ epitome keep --prune --set keep.size=1
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  2 versions of it, 3 kept
+    2 versions of 1 session removed; the vault: 6.9 KB -> 3.5 KB
+    --- status 0
+    ");
     // The newest version of a session that exists stays.
     fs::remove_file(&path).expect("a session");
     assert_eq!(world.status(&["restore", CLAUDE, "--at", "1", "--yes"]), 0);
     assert_eq!(fs::read(&path).expect("a session"), sessions::claude(CLAUDE).as_bytes());
-    assert_snapshot!(world.run(&["keep", "--all", "--once", "--set", "keep.size=1"]));
+    assert_snapshot!(world.run(&["keep", "--all", "--once", "--set", "keep.size=1"]), @r"
+    $ epitome keep --all --once --set keep.size=1
+    0 versions kept, of 1 file
+    --- status 0
+    ");
 }
 
 #[test]
@@ -223,14 +299,49 @@ fn only_the_projects_in_the_settings_are_kept() {
         let setting = format!("keep.not_projects={folder}");
         world.run(&[command, &["--set", &setting]].concat())
     };
-    assert_snapshot!(not("/elsewhere", &["keep", "--prune"]));
-    assert_snapshot!(not("/**", &["keep", "--all", "--once"]));
+    assert_snapshot!(not("/elsewhere", &["keep", "--prune"]), @r"
+    $ epitome keep --prune --set keep.not_projects=/elsewhere
+    nothing removed; the vault has 3.5 KB
+    --- status 0
+    ");
+    assert_snapshot!(not("/**", &["keep", "--all", "--once"]), @r"
+    $ epitome keep --all --once --set keep.not_projects=/**
+    0 versions kept, of 0 files
+    --- status 0
+    ");
     let before = world.tree();
-    assert_snapshot!(not("/**", &["keep", "--prune"]));
+    assert_snapshot!(not("/**", &["keep", "--prune"]), @r"
+    $ epitome keep --prune --set keep.not_projects=/**
+    --- stderr
+    claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  1 version of it, none kept
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  1 version of it, none kept
+    nothing of 2 sessions would be kept any more, not even the newest version
+    error: standard input is not a terminal: cannot ask for confirmation
+      hint: --yes goes on without asking; nothing was changed
+    --- status 2
+    ");
     assert_eq!(world.tree(), before);
-    assert_snapshot!(not("/**", &["keep", "--prune", "--yes"]));
-    assert_snapshot!(not("/{", &["keep", "--prune"]));
-    assert_snapshot!(world.run(&["history", PI]));
+    assert_snapshot!(not("/**", &["keep", "--prune", "--yes"]), @r"
+    $ epitome keep --prune --yes --set keep.not_projects=/**
+    claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  1 version of it, none kept
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  1 version of it, none kept
+    2 versions of 2 sessions removed; the vault: 3.5 KB -> 236 B
+    --- status 0
+    ");
+    assert_snapshot!(not("/{", &["keep", "--prune"]), @r"
+    $ epitome keep --prune --set keep.not_projects=/{
+    --- stderr
+    error: keep.not_projects is not valid
+      cause: error parsing glob '/{': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
+    --- status 2
+    ");
+    assert_snapshot!(world.run(&["history", PI]), @r"
+    $ epitome history 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    --- stderr
+    error: no version of a session called `01a1fb3a-c450-731a-9250-9fa9d78b0d62` was kept
+      hint: `epitome keep --all --once` keeps what is there now
+    --- status 3
+    ");
 }
 
 #[test]
@@ -260,8 +371,20 @@ fn a_project_without_a_name_is_an_error() {
             assert_eq!(world.status(&["keep", "--prune", "--set", &setting]), 2, "{setting}");
         }
     }
-    assert_snapshot!(world.run(&["keep", "--prune", "--set", "keep.projects=[]"]));
-    assert_snapshot!(world.run(&["keep", "--prune", "--set", "keep.projects=[\"\"]"]));
+    assert_snapshot!(world.run(&["keep", "--prune", "--set", "keep.projects=[]"]), @r"
+    $ epitome keep --prune --set keep.projects=[]
+    --- stderr
+    error: --set: keep.projects: the list is empty
+      hint: leave the setting out for all projects, or name at least one folder
+    --- status 2
+    ");
+    assert_snapshot!(world.run(&["keep", "--prune", "--set", "keep.projects=[\"\"]"]), @r#"
+    $ epitome keep --prune --set keep.projects=[""]
+    --- stderr
+    error: --set: keep.projects: a folder in the list is empty
+      hint: leave the setting out for all projects, or name at least one folder
+    --- status 2
+    "#);
     assert_eq!(world.tree(), before);
 }
 
@@ -290,7 +413,12 @@ fn a_blank_name_means_no_session() {
             assert_eq!(world.status(command), 2, "{command:?}");
         }
     }
-    assert_snapshot!(world.run(&["forget", "", "--yes"]));
+    assert_snapshot!(world.run(&["forget", "", "--yes"]), @r"
+    $ epitome forget  --yes
+    --- stderr
+    error: the name of the session is empty
+    --- status 2
+    ");
     assert_eq!(world.tree(), before);
 }
 
@@ -320,25 +448,93 @@ fn keep_says_what_it_would_keep_and_writes_nothing() {
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     world.write(&format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl"), agent);
     let before = world.tree();
-    assert_snapshot!(world.run(&["keep"]));
-    assert_snapshot!(world.run(&["keep", "--all", "--once", "--dry-run"]));
+    assert_snapshot!(world.run(&["keep"]), @r"
+    $ epitome keep
+    --- stderr
+    error: no sessions selected; keep needs a filter or --all
+      hint: `epitome keep --all --once` keeps what all agents have written until now
+    --- status 2
+    ");
+    assert_snapshot!(world.run(&["keep", "--all", "--once", "--dry-run"]), @r"
+    $ epitome keep --all --once --dry-run
+    claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  version 1  first seen, 22.5 KB
+    claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 / agent-abc  version 1  first seen, 22.5 KB
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  version 1  first seen, 7.7 KB
+    3 versions would be kept, of 3 files
+    --- status 0
+    ");
     assert_eq!(world.tree(), before);
-    assert_snapshot!(world.run(&["keep", "--once", "--agent", "claude"]));
-    assert_snapshot!(world.run(&["keep", "--all", "--once"]));
-    assert_snapshot!(world.run(&["keep", "--all", "--once"]));
-    assert_snapshot!(world.run(&["history", CLAUDE]));
+    assert_snapshot!(world.run(&["keep", "--once", "--agent", "claude"]), @r"
+    $ epitome keep --once --agent claude
+    claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  version 1  first seen, 22.5 KB
+    claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 / agent-abc  version 1  first seen, 22.5 KB
+    2 versions kept, of 2 files
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["keep", "--all", "--once"]), @r"
+    $ epitome keep --all --once
+    pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62  version 1  first seen, 7.7 KB
+    1 version kept, of 3 files
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["keep", "--all", "--once"]), @r"
+    $ epitome keep --all --once
+    0 versions kept, of 3 files
+    --- status 0
+    ");
+    assert_snapshot!(world.run(&["history", CLAUDE]), @r"
+    $ epitome history 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4
+    claude 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl
+    version  age     size  what changed
+          1  now  22.5 KB  first seen, 22.5 KB
+
+    agent-abc  ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4/subagents/agent-abc.jsonl
+    version  age     size  what changed
+          1  now  22.5 KB  first seen, 22.5 KB
+    --- status 0
+    ");
 }
 
 #[test]
 fn a_session_that_was_never_kept_is_named() {
     let world = World::new();
     world.pi(PI, sessions::pi(PI));
-    assert_snapshot!(world.run(&["history", PI]));
-    assert_snapshot!(world.run(&["restore", PI, "--at", "1"]));
+    assert_snapshot!(world.run(&["history", PI]), @r"
+    $ epitome history 01a1fb3a-c450-731a-9250-9fa9d78b0d62
+    --- stderr
+    error: no version of a session called `01a1fb3a-c450-731a-9250-9fa9d78b0d62` was kept
+      hint: `epitome keep --all --once` keeps what is there now
+    --- status 3
+    ");
+    assert_snapshot!(world.run(&["restore", PI, "--at", "1"]), @r"
+    $ epitome restore 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --at 1
+    --- stderr
+    error: no version of a session called `01a1fb3a-c450-731a-9250-9fa9d78b0d62` was kept
+      hint: `epitome keep --all --once` keeps what is there now
+    --- status 3
+    ");
     world.run(&["keep", "--all", "--once"]);
-    assert_snapshot!(world.run(&["restore", PI, "--at", "2"]));
-    assert_snapshot!(world.run(&["restore", PI, "--at", "yesterday"]));
-    assert_snapshot!(world.run(&["restore", PI, "--at", "2026-01-01"]));
+    assert_snapshot!(world.run(&["restore", PI, "--at", "2"]), @r"
+    $ epitome restore 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --at 2
+    --- stderr
+    error: no version 2 of this session was kept
+      hint: `epitome history SESSION` lists the versions
+    --- status 2
+    ");
+    assert_snapshot!(world.run(&["restore", PI, "--at", "yesterday"]), @r"
+    $ epitome restore 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --at yesterday
+    --- stderr
+    error: `yesterday` is neither a version nor a time
+      hint: write it like 7, 2h, 2026-01-31, 2026-01-31T14:00
+    --- status 2
+    ");
+    assert_snapshot!(world.run(&["restore", PI, "--at", "2026-01-01"]), @r"
+    $ epitome restore 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --at 2026-01-01
+    --- stderr
+    error: no version was seen by 2026-01-01T23:59:59.999999999Z
+      hint: `epitome history SESSION` lists the versions
+    --- status 2
+    ");
     // Not the session is at fault, but the place of the copy.
     let copy = world.run(&["restore", PI, "--at", "1", "--out", "/nonexistent/copy"]);
     assert!(copy.ends_with("--- status 5\n"), "{copy}");
@@ -370,7 +566,13 @@ fn deleted_sessions_are_listed_and_all_json_is_what_the_schemas_say() {
     let world = World::new();
     kept(&world);
     world.claude(CLAUDE, sessions::claude(CLAUDE));
-    assert_snapshot!(world.run(&["list", "--deleted"]));
+    assert_snapshot!(world.run(&["list", "--deleted"]), @r"
+    $ epitome list --deleted
+    agent  session   deleted   size  version  path
+    pi     01a1fb3a       1d  400 B        4  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    `epitome restore SESSION --at VERSION` makes one again
+    --- status 0
+    ");
     let kept = world.json(&["keep", "--all", "--once", "--json"]);
     assert_eq!(kept.len(), 1, "Claude's session is new: {kept:?}");
     world::check("keep.schema.json", &kept);
@@ -381,15 +583,32 @@ fn deleted_sessions_are_listed_and_all_json_is_what_the_schemas_say() {
         world::check("restore-version.schema.json", &world.json(&restore));
     }
     world::check("history.schema.json", &world.json(&["history", PI, "--json"]));
-    assert_snapshot!(world.run(&["list", "--deleted"]));
+    assert_snapshot!(world.run(&["list", "--deleted"]), @r"
+    $ epitome list --deleted
+    no deleted sessions
+    --- status 0
+    ");
 }
 
 #[test]
 fn a_damaged_pack_of_the_vault_is_named_and_the_other_versions_come_back() {
     let world = World::new();
     kept(&world);
-    assert_snapshot!(without_sizes(&world.run(&["archive", "verify"])));
-    assert_snapshot!(without_sizes(&world.run(&["archive", "ls"])));
+    assert_snapshot!(without_sizes(&world.run(&["archive", "verify"])), @r"
+    $ epitome archive verify
+    1 piece in 1 generation of 1 session: 6.2 KB, (packs) on disk
+    3 chunks in 5 versions of 1 file in the vault: 9.4 KB, [size] on disk
+    all bytes match their hashes
+    --- status 0
+    ");
+    assert_snapshot!(without_sizes(&world.run(&["archive", "ls"])), @r"
+    $ epitome archive ls
+    agent  session                                   age  recipe        disk      after          archive  file
+    pi     01a1fb3a-c450-731a-9250-9fa9d78b0d62  #1   1d  transcript  7.8 KB  →  1.6 KB  -79.1%  (pack)  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl (gone)
+    1 generation of 1 session, (packs) on disk
+    vault: versions of 1 file in 5 packs, [size] on disk
+    --- status 0
+    ");
     let vault = world.home.join(".local/share/epitome/vault");
     let folders = fs::read_dir(&vault).expect("a vault").flatten();
     let machine = folders.map(|entry| entry.path()).find(|path| path.is_dir()).expect("a machine");
@@ -406,8 +625,25 @@ fn a_damaged_pack_of_the_vault_is_named_and_the_other_versions_come_back() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    assert_snapshot!(without_hashes(world.run(&["archive", "verify"])));
-    assert_snapshot!(without_hashes(world.run(&["restore", PI, "--at", "3", "--yes"])));
+    assert_snapshot!(without_hashes(world.run(&["archive", "verify"])), @r"
+    $ epitome archive verify
+    1 piece in 1 generation of 1 session: 6.2 KB, (packs) on disk
+    2 chunks in 5 versions of 1 file in the vault: 7.8 KB, [size] on disk
+    damaged  the bytes [hash] are damaged: [home]/.local/share/epitome/vault/[machine]/000003.pack
+    damaged  version 3 cannot be restored: [home]/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    damaged  version 4 cannot be restored: [home]/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
+    --- stderr
+    error: the archive has 3 faults
+      hint: everything else can be read; copy the damaged files back from a backup if there is one
+    --- status 5
+    ");
+    assert_snapshot!(without_hashes(world.run(&["restore", PI, "--at", "3", "--yes"])), @r"
+    $ epitome restore 01a1fb3a-c450-731a-9250-9fa9d78b0d62 --at 3 --yes
+    --- stderr
+    error: the bytes [hash] are damaged: [home]/.local/share/epitome/vault/[machine]/000003.pack
+      hint: `epitome archive verify` lists what is damaged
+    --- status 5
+    ");
     // If the list of versions in a pack is damaged, its versions may have been kept.
     let last = machine.join("000004.pack");
     let mut bytes = fs::read(&last).expect("a pack");
@@ -470,10 +706,47 @@ fn a_service_is_installed_started_and_removed_to_the_byte() {
         let program = env!("CARGO_BIN_EXE_epitome");
         world.terminal(args, &out).replace(program, "[epitome]")
     };
-    assert_snapshot!(run(&["install", "--keep", "--yes"]));
-    assert_snapshot!(run(&["doctor"]));
+    assert_snapshot!(run(&["install", "--keep", "--yes"]), @r#"
+    $ epitome install --keep --yes
+    installed: every version of every session is kept, by ~/.config/systemd/user/epitome-keep.service
+    --- stderr
+    ~/.config/systemd/user/epitome-keep.service will be created:
+      + # Written by `epitome install --keep`; `epitome uninstall --keep` removes it.
+      + [Unit]
+      + Description=epitome keep: every version of the sessions of coding agents
+      + 
+      + [Service]
+      + ExecStart="[epitome]" "keep" "--all"
+      + StandardOutput=null
+      + Restart=on-failure
+      + RestartSec=60
+      + Nice=10
+      + 
+      + [Install]
+      + WantedBy=default.target
+    then runs: systemctl --user enable --now epitome-keep.service
+    --- status 0
+    "#);
+    assert_snapshot!(run(&["doctor"]), @r"
+    $ epitome doctor
+    no agent that epitome knows is on this machine
+    epitome keep  does not run
+      installed: service in ~/.config/systemd/user/epitome-keep.service
+      the service does not run: no version is kept
+        → systemctl --user enable --now epitome-keep.service
+
+    1 thing to mend
+    --- status 0
+    ");
     world::check("doctor.schema.json", &world.json(&["doctor", "--json"]));
-    assert_snapshot!(run(&["uninstall", "--yes"]));
+    assert_snapshot!(run(&["uninstall", "--yes"]), @r"
+    $ epitome uninstall --yes
+    uninstalled: the service that keeps versions; the versions stay
+    --- stderr
+    first runs: systemctl --user disable --now epitome-keep.service
+    ~/.config/systemd/user/epitome-keep.service will be removed
+    --- status 0
+    ");
     let called = fs::read_to_string(world.home.join("called")).expect("it was called");
     let unit = "epitome-keep.service";
     let expect = format!("--user enable --now {unit}\n--user disable --now {unit}\n");
@@ -481,7 +754,11 @@ fn a_service_is_installed_started_and_removed_to_the_byte() {
     for folder in [".config", ".local/share/epitome"] {
         assert!(!world.home.join(folder).exists(), "{folder} is left");
     }
-    assert_snapshot!(run(&["uninstall", "--keep"]));
+    assert_snapshot!(run(&["uninstall", "--keep"]), @r"
+    $ epitome uninstall --keep
+    nothing is installed
+    --- status 0
+    ");
 }
 
 #[test]

@@ -391,7 +391,9 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
         ),
         "{events:?}"
     );
-    insta::assert_snapshot!("outcome", outcome);
+    insta::assert_snapshot!(outcome, @r"
+    Compacted: 57.8k → 14.7k tokens. Shortened: results 6. All messages of the user and the last 7 entries stand as they were.
+    ");
     let view = context.unchanged_view();
     let texts_sent: Vec<String> = view
         .transcript()
