@@ -1,6 +1,7 @@
 //! Gemini: requests to `generateContent` and their responses.
 //!
-//! `docs/formats/gemini-request.md` describes the members of both, and what the service refuses.
+//! `docs/formats/gemini-request.md` describes the members of a request, and what the service
+//! refuses.
 
 mod endpoint;
 mod invariants;

@@ -25,19 +25,19 @@ fn session() -> Sample {
 }
 
 fn digest(budget: u64) -> Digest {
-    digest_beside(budget, 0)
+    digest_with_others(budget, 0)
 }
 
-/// The digest of [`session`] with this budget, if the rest of the context has `beside` tokens.
-fn digest_beside(budget: u64, beside: u64) -> Digest {
-    let (budget, beside) = (Tokens(budget), Tokens(beside));
+/// The digest of [`session`] with this budget, if the rest of the context has the tokens `others`.
+fn digest_with_others(budget: u64, others: u64) -> Digest {
+    let (budget, others) = (Tokens(budget), Tokens(others));
     let sample = session();
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let (old_items, kept) = items.split_at(items.len() - 2);
     let old =
         ReplacedHistory { items: old_items, originals: old_items, all_originals: old_items, kept };
-    let digest = DigestRule::default().digest(&view, &old, budget, beside);
+    let digest = DigestRule::default().digest(&view, &old, budget, others);
     digest.expect("no rules").expect("a digest")
 }
 
@@ -89,7 +89,7 @@ fn a_digest_is_no_longer_than_its_budget_unless_the_user_said_more() {
 
 #[test]
 fn a_digest_has_a_tenth_of_the_budget_whatever_stays_beside_it() {
-    assert_eq!(digest_beside(2_000, 9_000), digest(200));
+    assert_eq!(digest_with_others(2_000, 9_000), digest(200));
     assert!(digest(200).lines > 1, "there is more in it than the words of the user");
 }
 
@@ -355,10 +355,10 @@ fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
             all_originals: items_given,
             kept,
         };
-        let (budget, beside) = (Tokens(150 + 20 * n), Tokens(10));
-        let fresh = rule.digest(&view, &old, budget, beside).expect("no rules");
+        let (budget, others) = (Tokens(150 + 20 * n), Tokens(10));
+        let fresh = rule.digest(&view, &old, budget, others).expect("no rules");
         for index in [&mut learned, &mut lazy] {
-            let again = rule.digest_with(index, &view, &old, budget, beside);
+            let again = rule.digest_with(index, &view, &old, budget, others);
             assert_eq!(again.expect("no rules"), fresh, "after call {n}");
         }
         assert!(fresh.is_some_and(|digest| digest.lines > 2 || n == 20), "after call {n}");

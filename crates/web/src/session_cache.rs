@@ -20,8 +20,10 @@ use crate::sums::Used;
 
 /// How long a list waits at most for the sessions on its page to be read.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// How many sessions are read at once: at the beginning, and later at most.
+/// The number of sessions in the first batch that is read in the background. Each further batch has
+/// four times as many, up to [`MANY`].
 const FEW: usize = 64;
+/// The largest number of sessions in a batch.
 const MANY: usize = 4096;
 
 /// A session of the list.

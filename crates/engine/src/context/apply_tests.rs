@@ -216,8 +216,9 @@ enum Mutation {
     Same,
 }
 
-/// An edit of a generated compaction line: the entry, how its blocks change, and what the plan of
-/// the line does to the entry: nothing (`None`), a removal (`true`) or a replacement (`false`).
+/// An edit of a generated compaction line: the entry; how the line changes its blocks; and what the
+/// plan, against which the line is checked, does to the first block of the entry: nothing (`None`),
+/// a removal (`true`) or a replacement (`false`).
 type RandomEdit = (prop::sample::Index, Mutation, Option<bool>);
 
 fn step() -> impl Strategy<Value = Step> {

@@ -31,12 +31,13 @@ pub struct Key {
     schema: Value,
 }
 
-/// What a text may be in a setting whose value is a path.
+/// What the strings of a setting are if at least one of them may be a path. The value of such a
+/// setting is one string or a list of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
     /// Only a path.
     File,
-    /// Patterns of folders: at least one, none of them empty.
+    /// Patterns of folders. The list has at least one, and none is empty.
     Folders,
     /// A path, or the name of a recipe.
     Recipe,
