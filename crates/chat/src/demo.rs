@@ -22,7 +22,7 @@ use crate::permissions::{Access, Answer, Permissions};
 use crate::session::setup;
 use crate::tools::Workplace;
 
-use model::{ScriptedModel, Step};
+use model::{ScriptedAnswer, ScriptedModel};
 
 pub use guided::{Guided, ScriptLine, guided};
 
@@ -91,12 +91,12 @@ struct Demo<'p> {
 impl Demo<'_> {
     fn ingest(&mut self) -> Result<()> {
         self.step("1. A long result is shortened before it is first sent (ingest).");
-        let cat = Step::call("shell", r#"{"command":"cat build.log"}"#);
+        let cat = ScriptedAnswer::call("shell", r#"{"command":"cat build.log"}"#);
         self.turn(
             "Why does the build fail? The log is in build.log.",
             [
                 cat,
-                Step::say(
+                ScriptedAnswer::say(
                     "src/pricing.rs, line 118: a u64 is given where a f64 is expected (E0308).",
                 ),
             ],
@@ -110,8 +110,9 @@ impl Demo<'_> {
 
     fn digest(&mut self) -> Result<()> {
         self.step("2. When the window fills, what is old becomes a digest of its own lines.");
-        let mut steps: Vec<Step> = (0..project::MODULES).map(Step::read_module).collect();
-        steps.push(Step::say("All modules use the same table of rates."));
+        let mut steps: Vec<ScriptedAnswer> =
+            (0..project::MODULES).map(ScriptedAnswer::read_module).collect();
+        steps.push(ScriptedAnswer::say("All modules use the same table of rates."));
         self.turn("Read every file of src, one by one.", steps)?;
         let digested = !self.context().digested_calls().is_empty();
         self.expect(digested, "the window fills, and the old part becomes a digest")?;
@@ -121,8 +122,8 @@ impl Demo<'_> {
 
     fn recall(&mut self) -> Result<()> {
         self.step("3. Nothing is lost: the model reads back what was shortened (recall).");
-        let found = Step::recall("E0308");
-        let step = Step::say("error[E0308]: mismatched types, at src/pricing.rs:118:20.");
+        let found = ScriptedAnswer::recall("E0308");
+        let step = ScriptedAnswer::say("error[E0308]: mismatched types, at src/pricing.rs:118:20.");
         self.turn("What exactly did the compiler say?", [found, step])
     }
 
@@ -140,14 +141,14 @@ impl Demo<'_> {
     fn passes(&mut self) -> Result<()> {
         self.step("5. Or old results are shortened in place, each with a reference.");
         self.reopen("clear-tool-uses")?;
-        let compact = Step::call("compact", r#"{"focus":"the error in pricing"}"#);
+        let compact = ScriptedAnswer::call("compact", r#"{"focus":"the error in pricing"}"#);
         let edit = concat!(
             r#"{"path":"src/pricing.rs","old_string":"net * rate","#,
             r#""new_string":"net as f64 * rate"}"#,
         );
-        let fix = Step::call("edit", edit);
-        let recall = Step::recall("Rates of region");
-        let step = Step::say("Fixed: the amount is converted before it is multiplied.");
+        let fix = ScriptedAnswer::call("edit", edit);
+        let recall = ScriptedAnswer::recall("Rates of region");
+        let step = ScriptedAnswer::say("Fixed: the amount is converted before it is multiplied.");
         self.turn("Make room, then fix it.", [compact, recall, fix, step])?;
         let shortened = !self.context().references().is_empty();
         self.expect(shortened, "old results are shortened")?;
@@ -166,7 +167,11 @@ impl Demo<'_> {
         self.expect(most <= WINDOW, "no request is too long")
     }
 
-    fn turn(&mut self, message: &str, steps: impl IntoIterator<Item = Step>) -> Result<()> {
+    fn turn(
+        &mut self,
+        message: &str,
+        steps: impl IntoIterator<Item = ScriptedAnswer>,
+    ) -> Result<()> {
         self.model.play(steps);
         let mut front = Printed { print: &mut *self.print, ended: None };
         self.agent.turn(message, &mut front)?;

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use epitome::ops::{CompactionLosses, LossGroup, LossMembers, LossReport, Piece, RecoveryCommand};
+use epitome::ops::{
+    CompactionLosses, LossGroup, LossMembers, LossReport, LostText, RecoveryCommand,
+};
 use epitome_model::Tokens;
 
 use crate::text::{BOLD, DIM, YELLOW, field, one_line, path};
@@ -115,7 +117,7 @@ impl List {
         self.line(&format!("{title}: {}{more}", shown.join(", ")));
     }
 
-    fn pieces(&mut self, title: &str, pieces: &[&Piece]) {
+    fn pieces(&mut self, title: &str, pieces: &[&LostText]) {
         self.line(&format!("{title}:"));
         let groups = self.grouped(pieces);
         let shown: usize = groups.iter().take(self.most).map(Vec::len).sum();
@@ -146,9 +148,9 @@ impl List {
 
     /// Groups removed texts that have the same kind and name; each group is displayed as its first
     /// text. If all removed texts are listed, only those with equal texts are grouped.
-    fn grouped<'p>(&self, pieces: &[&'p Piece]) -> Vec<Vec<&'p Piece>> {
+    fn grouped<'p>(&self, pieces: &[&'p LostText]) -> Vec<Vec<&'p LostText>> {
         let is_all = self.most == usize::MAX;
-        let mut groups: Vec<Vec<&Piece>> = Vec::new();
+        let mut groups: Vec<Vec<&LostText>> = Vec::new();
         let mut known = HashMap::new();
         for piece in pieces {
             let lost = &piece.lost;
@@ -183,7 +185,7 @@ impl List {
 }
 
 /// One removed text as a line.
-fn line(piece: &Piece) -> String {
+fn line(piece: &LostText) -> String {
     let name = &piece.lost.name;
     let name = if piece.is_file() { end(name, NAME) } else { one_line(name, NAME) };
     format!("{name}  {DIM}{}{DIM:#}", piece.details().join(" · "))

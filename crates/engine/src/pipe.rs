@@ -110,8 +110,8 @@ impl PendingOp {
     }
 }
 
-/// A session that is open.
-struct Session {
+/// A context that is open, with its log.
+struct LoggedContext {
     context: Context,
     /// The items that the context had when the client was last told what to send to its model.
     sent: SentBefore,
@@ -159,7 +159,7 @@ pub struct Server {
 #[derive(Default)]
 struct OpenContext {
     size: Size,
-    session: Option<Session>,
+    session: Option<LoggedContext>,
 }
 
 /// The context that a request is about, and the options of the server.
@@ -168,7 +168,7 @@ struct Exchange<'s> {
     /// The name of the context.
     name: Option<&'s str>,
     size: &'s mut Size,
-    session: &'s mut Option<Session>,
+    session: &'s mut Option<LoggedContext>,
 }
 
 impl Server {
@@ -209,14 +209,14 @@ impl Server {
         // The line may have hundreds of megabytes, and is not needed any more.
         drop(line);
         match step {
-            Step::Done(answer) => Ok(answer),
-            Step::Due(operation) => exchange.go_on(operation),
+            RequestState::Done(answer) => Ok(answer),
+            RequestState::Due(operation) => exchange.go_on(operation),
         }
     }
 }
 
 /// How far a request has been handled: to its answer, or to the operation that is still due.
-enum Step {
+enum RequestState {
     Done(String),
     /// The content of the request was added to the context. The operation still has to be carried
     /// out; then the request is answered.
@@ -224,7 +224,7 @@ enum Step {
 }
 
 impl Exchange<'_> {
-    fn begin_answer(&mut self, asked: Request<'_>) -> Result<Step> {
+    fn begin_answer(&mut self, asked: Request<'_>) -> Result<RequestState> {
         if let Some(pending) = self.session.as_ref().and_then(|it| it.pending.as_ref()) {
             answered_first(pending, &asked)?;
         }
@@ -237,15 +237,15 @@ impl Exchange<'_> {
             Request::Open(open) => self.open(open)?.to_string(),
             Request::View(view) => {
                 self.view(&view)?;
-                return Ok(Step::Due(PendingOp::Call));
+                return Ok(RequestState::Due(PendingOp::Call));
             }
             Request::Call(call) => {
                 self.call(&call)?;
-                return Ok(Step::Due(PendingOp::Call));
+                return Ok(RequestState::Due(PendingOp::Call));
             }
             Request::Step(step) => {
                 self.call(&step)?;
-                return Ok(Step::Due(PendingOp::Step));
+                return Ok(RequestState::Due(PendingOp::Step));
             }
             Request::Push(push) => {
                 self.call(&push)?;
@@ -256,7 +256,7 @@ impl Exchange<'_> {
             Request::Compact(compact) => {
                 let focus = compact.focus.as_deref().filter(|focus| !focus.trim().is_empty());
                 self.session()?.context.ask_for_compaction(focus, compact.target.map(Tokens));
-                return Ok(Step::Due(PendingOp::Compact));
+                return Ok(RequestState::Due(PendingOp::Compact));
             }
             Request::Refused(refused) => {
                 let recovery =
@@ -264,20 +264,20 @@ impl Exchange<'_> {
                 let is_due = matches!(recovery, Recovery::Summarise { .. });
                 let operation = PendingOp::Refused(recovery);
                 if is_due {
-                    return Ok(Step::Due(operation));
+                    return Ok(RequestState::Due(operation));
                 }
                 self.done(operation)?
             }
             Request::Answer(reply) => {
                 let session = self.session()?;
                 session.context.answer(reply)?;
-                return Ok(Step::Due(session.pending.take().unwrap_or(PendingOp::Call)));
+                return Ok(RequestState::Due(session.pending.take().unwrap_or(PendingOp::Call)));
             }
             Request::Recall(recall) => self.recall(&recall)?.to_string(),
             Request::Undo => json!({ "undone": self.session()?.context.undo()? }).to_string(),
             Request::Close => json!({ "closed": self.session.take().is_some() }).to_string(),
         };
-        Ok(Step::Done(answer))
+        Ok(RequestState::Done(answer))
     }
 
     fn call(&mut self, call: &Call<'_>) -> Result<()> {
@@ -318,7 +318,7 @@ impl Exchange<'_> {
 
     fn done(&mut self, pending: PendingOp) -> Result<String> {
         let api = self.options.api.clone();
-        let Session { context, sent, .. } = self.session()?;
+        let LoggedContext { context, sent, .. } = self.session()?;
         match pending {
             PendingOp::Call => {
                 *sent = SentBefore::from_context(context);
@@ -459,7 +459,7 @@ impl Exchange<'_> {
     ) {
         *self.size = size;
         let sent = SentBefore::at_the_beginning(&context);
-        *self.session = Some(Session { context, sent, pending: None, path, hold });
+        *self.session = Some(LoggedContext { context, sent, pending: None, path, hold });
     }
 
     fn setup(&self, size: Size, session: &str) -> Setup {
@@ -479,7 +479,7 @@ impl Exchange<'_> {
     }
 
     /// The open session. If there is none, a session with the default name is begun.
-    fn session(&mut self) -> Result<&mut Session> {
+    fn session(&mut self) -> Result<&mut LoggedContext> {
         if self.session.is_none() {
             self.reset(&Begin::default())?;
         }

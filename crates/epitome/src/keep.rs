@@ -50,7 +50,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use deleted::{DeletedSession, deleted_sessions};
-pub use epitome_store::vault::{Cause, Change, FileKey, FileStamp, Vault, VaultReport, Version};
+pub use epitome_store::vault::{
+    Cause, ContentChange, FileKey, FileStamp, Vault, VaultReport, Version,
+};
 pub use find::{VaultMatch, find};
 pub use forgotten::Forgotten;
 pub use history::{HistoryVersion, VersionHistory, VersionReason};
@@ -183,7 +185,7 @@ pub struct KeptVersion {
     pub bytes: Bytes,
 }
 
-/// The name of a [`Change`] in JSON.
+/// The name of a [`ContentChange`] in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeName {
@@ -201,15 +203,15 @@ pub enum ChangeName {
     Deleted,
 }
 
-impl From<Change> for ChangeName {
-    fn from(change: Change) -> ChangeName {
+impl From<ContentChange> for ChangeName {
+    fn from(change: ContentChange) -> ChangeName {
         match change {
-            Change::First => ChangeName::First,
-            Change::Appended => ChangeName::Appended,
-            Change::Cut => ChangeName::Cut,
-            Change::Back(_) => ChangeName::Back,
-            Change::Rewritten => ChangeName::Rewritten,
-            Change::Deleted => ChangeName::Deleted,
+            ContentChange::First => ChangeName::First,
+            ContentChange::Appended => ChangeName::Appended,
+            ContentChange::Cut => ChangeName::Cut,
+            ContentChange::Back(_) => ChangeName::Back,
+            ContentChange::Rewritten => ChangeName::Rewritten,
+            ContentChange::Deleted => ChangeName::Deleted,
         }
     }
 }

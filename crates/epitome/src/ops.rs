@@ -53,7 +53,7 @@ pub use inspect::{Inspect, Inspection, InspectionFit, OriginalState};
 pub(crate) use losses::is_compaction;
 pub use losses::{
     AgainTotal, CompactedBy, CompactionLosses, FactTotals, LossAmount, LossGroup, LossMembers,
-    LossReport, Piece, RecoveryCommand, planned_losses, planned_losses_in_short, session_losses,
+    LossReport, LostText, RecoveryCommand, planned_losses, planned_losses_in_short, session_losses,
     session_text,
 };
 pub use open::{OpenSession, is_run_in};

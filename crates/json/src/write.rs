@@ -149,8 +149,8 @@ impl Writing<'_> {
 
     /// Adds an edit for which the format makes no replacements itself.
     fn add(&mut self, edit: &Edit, shapes: &Shapes) -> Result<(), &'static str> {
-        match place(&self.transcript.items, edit.at, shapes)? {
-            Place::Value(span, shape) => {
+        match value_edit(&self.transcript.items, edit.at, shapes)? {
+            ValueEdit::Value(span, shape) => {
                 let Verb::Replace(text) = &edit.verb else {
                     return Err("it cannot be dropped alone");
                 };
@@ -167,8 +167,8 @@ impl Writing<'_> {
                 };
                 self.replace(edit, span, with);
             }
-            Place::Fixed(span, with) => self.replace(edit, span, with.to_owned()),
-            Place::Child(span) => self.remove(edit, span),
+            ValueEdit::Fixed(span, with) => self.replace(edit, span, with.to_owned()),
+            ValueEdit::Child(span) => self.remove(edit, span),
         }
         Ok(())
     }
@@ -224,7 +224,7 @@ enum Shape {
 }
 
 /// What an edit changes in its record.
-enum Place {
+enum ValueEdit {
     /// Replaces a value by the text of the edit, in this shape.
     Value(Span, Shape),
     /// Replaces a value by fixed JSON, whatever the text of the edit: an empty value of the same
@@ -235,15 +235,15 @@ enum Place {
 }
 
 /// What an edit at the position `at` changes. The error says why this position cannot be edited.
-fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str> {
+fn value_edit(items: &[Item], at: At, shapes: &Shapes) -> Result<ValueEdit, &'static str> {
     let item = items.get(at.item()).ok_or("there is no such record")?;
     if let At::HiddenField { field, .. } = at {
         let field = item.hidden_fields().get(field).ok_or("there is no such hidden field")?;
         return Ok(match field.left {
-            FieldRemainder::Nothing => Place::Child(field.value),
-            FieldRemainder::EmptyObject => Place::Fixed(field.value, "{}"),
-            FieldRemainder::EmptyText => Place::Fixed(field.value, "\"\""),
-            FieldRemainder::EmptyArray => Place::Fixed(field.value, "[]"),
+            FieldRemainder::Nothing => ValueEdit::Child(field.value),
+            FieldRemainder::EmptyObject => ValueEdit::Fixed(field.value, "{}"),
+            FieldRemainder::EmptyText => ValueEdit::Fixed(field.value, "\"\""),
+            FieldRemainder::EmptyArray => ValueEdit::Fixed(field.value, "[]"),
         });
     }
     let entry = item.entry().ok_or("the record says nothing")?;
@@ -251,15 +251,15 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
     match at {
         At::Block { block: idx, .. } => match block(idx)? {
             Block::Output(Output { whole, .. }) if !whole.is_empty() => {
-                Ok(Place::Value(*whole, Shape::Output))
+                Ok(ValueEdit::Value(*whole, Shape::Output))
             }
-            Block::Image(image) => Ok(Place::Value(image.whole, Shape::Block)),
+            Block::Image(image) => Ok(ValueEdit::Value(image.whole, Shape::Block)),
             Block::Thinking(thinking) => Ok(match shapes.thinking {
-                BlockRemainder::Nothing => Place::Child(thinking.whole),
-                BlockRemainder::Value(with) => Place::Fixed(thinking.whole, with),
+                BlockRemainder::Nothing => ValueEdit::Child(thinking.whole),
+                BlockRemainder::Value(with) => ValueEdit::Fixed(thinking.whole, with),
             }),
-            Block::Repeated(again) => Ok(Place::Child(again.whole)),
-            Block::Text(Text::Source(span)) => Ok(Place::Value(*span, Shape::Literal)),
+            Block::Repeated(again) => Ok(ValueEdit::Child(again.whole)),
+            Block::Text(Text::Source(span)) => Ok(ValueEdit::Value(*span, Shape::Literal)),
             _ => Err("a block of this kind is never edited"),
         },
         At::Field { block: idx, field, .. } => match block(idx)? {
@@ -267,14 +267,14 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
                 .fields
                 .get(field)
                 .and_then(|field| field.text.span())
-                .map(|span| Place::Value(span, Shape::Literal))
+                .map(|span| ValueEdit::Value(span, Shape::Literal))
                 .ok_or("there is no such argument"),
             _ => Err("only calls have arguments"),
         },
         At::Part { block: idx, part, .. } => match block(idx)? {
             Block::Output(output) => match output.parts.get(part) {
-                Some(Part::Image(image)) => Ok(Place::Value(image.whole, Shape::Block)),
-                Some(Part::Text(Text::Source(span))) => Ok(Place::Value(*span, Shape::Literal)),
+                Some(Part::Image(image)) => Ok(ValueEdit::Value(image.whole, Shape::Block)),
+                Some(Part::Text(Text::Source(span))) => Ok(ValueEdit::Value(*span, Shape::Literal)),
                 _ => Err("this part is never edited"),
             },
             _ => Err("only results have parts"),

@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
 
     /// The edits of the ingest stage for a stored session. There are none for a live context,
     /// because its results were truncated when they arrived.
-    fn ingest(&self, view: &View<'_>) -> Vec<(Part, PlannedEdit)> {
+    fn ingest(&self, view: &View<'_>) -> Vec<(PlannedBy, PlannedEdit)> {
         let rule = match self.kind {
             ContextKind::Stored => self.recipe.stages.stored.ingest,
             ContextKind::Live => None,
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
             edits.filter(|edit| !view.is_pinned(edit.at) && !is_exempt(view, self.recipe, edit.at));
         let planned = edits.map(|edit| {
             let tokens = saving(view, &edit);
-            (Part::Ingest, PlannedEdit { edit, tokens })
+            (PlannedBy::Ingest, PlannedEdit { edit, tokens })
         });
         planned.collect()
     }
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         &self,
         view: &View<'_>,
         size: ContextSize,
-        planned: Vec<(Part, PlannedEdit)>,
+        planned: Vec<(PlannedBy, PlannedEdit)>,
     ) -> Vec<PlannedEdit> {
         let mut left = size;
         for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(view, planned)) {
@@ -303,8 +303,8 @@ impl<'a> Run<'a> {
             let free = loses_nothing(view, &planned);
             if current.replace(part) != Some(part) {
                 let over = match part {
-                    Part::Ingest => None,
-                    Part::Pass(pass) => self.passes[pass].over_chars(),
+                    PlannedBy::Ingest => None,
+                    PlannedBy::Pass(pass) => self.passes[pass].over_chars(),
                 };
                 let is_over = over.is_none_or(|over| left.chars > over);
                 skipped = (!is_over).then_some(part);
@@ -337,7 +337,7 @@ impl<'a> Run<'a> {
 
 /// The part of a recipe that planned an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum PlannedBy {
     Ingest,
     /// A pass, by its index in the recipe.
     Pass(usize),
@@ -349,7 +349,7 @@ fn plan_passes(
     view: &mut View<'_>,
     recipe: &Recipe,
     kind: ContextKind,
-) -> Vec<(Part, PlannedEdit)> {
+) -> Vec<(PlannedBy, PlannedEdit)> {
     let mut planned = Vec::new();
     let mut calls = EditedCalls::default();
     for (pass, settings) in recipe.stages.value_for(kind).passes.iter().enumerate() {
@@ -358,7 +358,7 @@ fn plan_passes(
         view.mark_edited(&edits);
         planned.extend(edits.into_iter().map(|edit| {
             let tokens = calls.saving(view, &edit);
-            (Part::Pass(pass), PlannedEdit { edit, tokens })
+            (PlannedBy::Pass(pass), PlannedEdit { edit, tokens })
         }));
     }
     planned

@@ -29,7 +29,7 @@ pub(crate) struct Cuttable<'r> {
 
 /// A planned cut: what is sent from now on in place of each message of a request. Unlike a cut of
 /// `epitome_model`, it need not remove messages.
-pub(crate) struct Cut {
+pub(crate) struct RequestCut {
     /// What is sent in place of each message.
     pub(crate) decisions: Vec<Decision>,
     /// The texts that the cut removes from the request.
@@ -41,7 +41,7 @@ pub(crate) struct Cut {
 /// The result of planning a cut.
 pub(crate) enum PlannedCut {
     /// The cut is worth its price, or is made whatever it costs.
-    Cut(Cut),
+    Cut(RequestCut),
     /// The cut saves too little for its price.
     IsNotWorthIt,
     /// The recipe makes no such cut, or this request cannot be cut in this way.

@@ -18,7 +18,7 @@ use epitome_store::archive::Hash;
 
 use crate::block::{describe, span_of};
 use crate::body::Messages;
-use crate::cuttable::{Cut, Cuttable, PlannedCut};
+use crate::cuttable::{Cuttable, PlannedCut, RequestCut};
 use crate::splice::{spliced, splices, text};
 
 impl Cuttable<'_> {
@@ -69,7 +69,7 @@ impl Cuttable<'_> {
         let saved = saved - counter.count(&hint);
         let decisions = self.decisions_with(&digest.messages, &words, saved);
         self.check(&original.request, &decisions, &digest.messages)?;
-        Ok(PlannedCut::Cut(Cut { decisions, removed, rewritten }))
+        Ok(PlannedCut::Cut(RequestCut { decisions, removed, rewritten }))
     }
 
     /// The request as it came, with counts of the tokens that are sent for its blocks and items.

@@ -11,7 +11,7 @@ use epitome_model::{Ref, Tokens};
 use epitome_passes::SeenLines;
 use epitome_store::archive::Hash;
 
-use crate::cuttable::Cut;
+use crate::cuttable::RequestCut;
 use crate::sent_requests::SentRequests;
 
 /// Maximum number of memos that are in memory at the same time. Beyond it, the memo whose last use
@@ -63,7 +63,7 @@ pub(crate) struct Memo {
 pub(crate) struct PreparedCut {
     /// The chain of the last message that the cut is about.
     pub(crate) last: Chain,
-    pub(crate) cut: Cut,
+    pub(crate) cut: RequestCut,
     /// The number of cuts of the conversation when this one was planned. If another cut was made
     /// since, this one is not made, because it would repeat what the other cut did.
     pub(crate) cuts: usize,

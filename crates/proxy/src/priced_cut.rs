@@ -12,7 +12,7 @@ use epitome_model::{Counter, Source, Span, Tokens};
 use epitome_passes::{PassSettings, PerKind, Recipe, Stages};
 use epitome_store::archive::Hash;
 
-use crate::cuttable::{Cut, Cuttable, PlannedCut};
+use crate::cuttable::{Cuttable, PlannedCut, RequestCut};
 use crate::hint::{HINT, with_hint};
 use crate::splice::{narrowed, refused, sent, text};
 
@@ -25,7 +25,7 @@ impl Cuttable<'_> {
     ///
     /// `Invariant` if the API would not accept the changed request; `Refused` if an edit cannot be
     /// kept as a decision about a message; the errors of reading the request.
-    pub(crate) fn cut(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
+    pub(crate) fn cut(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<RequestCut>> {
         if self.is_bound() {
             return Ok(None);
         }
@@ -36,7 +36,7 @@ impl Cuttable<'_> {
         }
     }
 
-    fn cut_by_passes(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<Cut>> {
+    fn cut_by_passes(&self, recipe: &Recipe, counter: &dyn Counter) -> Result<Option<RequestCut>> {
         let recipe = cut_alone(recipe);
         // If a digest has dropped messages, an edit may span the messages before and after them,
         // and cannot be assigned to one.
@@ -86,7 +86,7 @@ impl Cuttable<'_> {
             let before = self.decisions.get(idx).map_or(0, |decision| decision.saved);
             decision.saved = before + saved.remove(&idx).unwrap_or(0);
         }
-        Ok(Some(Cut { decisions, removed, rewritten: Tokens(rewritten.max(1)) }))
+        Ok(Some(RequestCut { decisions, removed, rewritten: Tokens(rewritten.max(1)) }))
     }
 
     /// The tokens that the edits save in each message, by the index of the message.

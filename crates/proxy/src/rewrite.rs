@@ -17,7 +17,7 @@ use epitome_passes::Recipe;
 use crate::agent_compaction::has_own_compaction;
 use crate::body::{BYTES_PER_TOKEN, Messages};
 use crate::counter::CachingCounter;
-use crate::cuttable::{Cut, Cuttable, growth};
+use crate::cuttable::{Cuttable, RequestCut, growth};
 use crate::decide::NewMessages;
 use crate::effect::{Effect, NewCut};
 use crate::explain::{Explained, Explanation};
@@ -254,7 +254,7 @@ impl Rewriter {
                 }
             }
         };
-        let Cut { decisions: made, removed, rewritten } = cut;
+        let RequestCut { decisions: made, removed, rewritten } = cut;
         let sum = |saved: &mut dyn Iterator<Item = u64>| saved.sum::<u64>();
         let before = sum(&mut decisions.iter().take(made.len()).map(|it| it.saved));
         let after = sum(&mut made.iter().map(|decision| decision.saved));

@@ -13,7 +13,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::check::entropy;
 use crate::reach::{self, Reach};
-use crate::rule::{Allowlist, Condition, Rule, RuleFault, Rules, Target};
+use crate::rule::{Allowlist, AllowlistText, Condition, Rule, RuleFault, Rules};
 use crate::{numeric, placeholder};
 
 /// A match of a rule.
@@ -81,7 +81,7 @@ struct Ready {
 
 struct Allowed {
     condition: Condition,
-    target: Target,
+    target: AllowlistText,
     regexes: Vec<Regex>,
     stopwords: Option<AhoCorasick>,
 }
@@ -318,9 +318,9 @@ impl Finder {
         let mut lists = self.allowed.iter().chain(&ready.allowed);
         !lists.any(|list| {
             let target = match list.target {
-                Target::Secret => word,
-                Target::Match => whole,
-                Target::Line => line_around(text, secret),
+                AllowlistText::Secret => word,
+                AllowlistText::Match => whole,
+                AllowlistText::Line => line_around(text, secret),
             };
             list.allows(word, target)
         })

@@ -101,7 +101,7 @@ impl Rule {
 pub(crate) struct Allowlist {
     pub(crate) condition: Condition,
     #[serde(rename = "regexTarget")]
-    pub(crate) target: Target,
+    pub(crate) target: AllowlistText,
     pub(crate) regexes: Vec<String>,
     pub(crate) stopwords: Vec<String>,
     /// Names of files and commits, which a session does not have.
@@ -131,7 +131,7 @@ pub(crate) enum Condition {
 /// The text that the regular expressions of an allowlist are applied to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Target {
+pub(crate) enum AllowlistText {
     #[default]
     Secret,
     Match,

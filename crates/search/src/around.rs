@@ -45,19 +45,19 @@ impl Search {
         before: usize,
         after: usize,
     ) -> Result<Vec<Message>> {
-        let place = Place { session: tables::path(session), sub_agent, item };
+        let place = ItemPosition { session: tables::path(session), sub_agent, item };
         self.read(|connection| place.messages(connection, before, after))
     }
 }
 
 /// An item of a session, or of its sub-agent with the number `sub_agent`.
-pub(super) struct Place {
+pub(super) struct ItemPosition {
     pub(super) session: i64,
     pub(super) sub_agent: Option<usize>,
     pub(super) item: usize,
 }
 
-impl Place {
+impl ItemPosition {
     /// Returns the messages around this item, as [`Search::around`] describes them.
     pub(super) fn messages(
         &self,

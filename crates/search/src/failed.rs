@@ -1,6 +1,6 @@
 //! Finds the calls whose arguments or result contain the words of an error, and what followed them.
 
-use super::around::{Message, Place};
+use super::around::{ItemPosition, Message};
 use super::found::{Hit, Hits, find_or_relax};
 use super::query::{BadQuery, Query};
 use super::tables;
@@ -48,7 +48,7 @@ impl Search {
                 let is_new = failed.iter().all(|it| it.hit.session != hit.session);
                 if is_new && failed.len() < most {
                     let session = tables::path(&hit.session);
-                    let place = Place { session, sub_agent: hit.sub_agent, item: hit.item };
+                    let place = ItemPosition { session, sub_agent: hit.sub_agent, item: hit.item };
                     let mut followed = place.messages(connection, 0, FOLLOWED)?;
                     followed.retain(|message| message.item > hit.item);
                     failed.push(PastFailure { hit, followed });

@@ -55,7 +55,7 @@ pub use stamp::FileStamp;
 pub use transfer::{ReceivedVersions, StagedVersions, VaultPack};
 pub use usage::VaultUsage;
 pub use verify::VaultReport;
-pub use version::{Cause, Change, FileKey, Version};
+pub use version::{Cause, ContentChange, FileKey, Version};
 
 use crate::archive::pack_store::{FolderName, PackStore};
 use crate::archive::{FolderStore, GcMode};

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use epitome::compaction::PreparedCompaction;
 use epitome::ops::{
-    CompactionLosses, LossGroup, LossMembers, LossReport, OpenSession, Piece, RecoveryCommand,
+    CompactionLosses, LossGroup, LossMembers, LossReport, LostText, OpenSession, RecoveryCommand,
     planned_losses, session_losses,
 };
 use epitome_model::{Source, Tokens, plural};
@@ -197,7 +197,7 @@ fn part(it: &CompactionLosses, group: &LossGroup<'_>, shown: Shown<'_>) -> Marku
     }
 }
 
-fn line(piece: &Piece, of: &CompactionLosses, shown: Shown<'_>) -> Markup {
+fn line(piece: &LostText, of: &CompactionLosses, shown: Shown<'_>) -> Markup {
     let name = shown(&piece.lost.name);
     html! {
         li {
@@ -215,7 +215,7 @@ fn line(piece: &Piece, of: &CompactionLosses, shown: Shown<'_>) -> Markup {
 
 /// The button that puts a removed text back into the session, or a note that the session contains
 /// it again. Empty if the text cannot be put back.
-fn put_back(piece: &Piece, name: &str) -> Markup {
+fn put_back(piece: &LostText, name: &str) -> Markup {
     let reference = piece.restore.as_ref().and_then(|_| piece.reference());
     html! {
         @if piece.back {

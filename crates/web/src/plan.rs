@@ -61,7 +61,7 @@ impl PlanQuery {
 }
 
 /// A file of a session, and its edits.
-struct Part {
+struct PlannedFile {
     /// The name of the file on the page.
     title: String,
     /// The edits that save most tokens, the largest saving first; only those of one pass, if one is
@@ -115,7 +115,7 @@ pub(crate) async fn page(
                 0 => "The session".to_owned(),
                 n => format!("Sub-agent {n}"),
             };
-            parts.push(Part::from_plan(viewer, redactor, title, planned, &asked.pass));
+            parts.push(PlannedFile::from_plan(viewer, redactor, title, planned, &asked.pass));
         })?;
         if let Some(err) = failed {
             return Err(err.into());
@@ -127,14 +127,14 @@ pub(crate) async fn page(
     response.await.unwrap_or_else(|problem| problem)
 }
 
-impl Part {
+impl PlannedFile {
     fn from_plan<S: Source>(
         viewer: &Viewer,
         redactor: Option<Redactor<'_>>,
         title: String,
         planned: &PreparedCompaction<'_, S>,
         pass: &str,
-    ) -> Part {
+    ) -> PlannedFile {
         let mut redactor = redactor;
         if let Some(redactor) = &mut redactor {
             redactor.learn(&planned.session.source);
@@ -163,7 +163,7 @@ impl Part {
         let edits = edits.collect();
         let violations =
             planned.violations.iter().map(|violation| shown(&violation.to_string())).collect();
-        Part { title, edits, more, passes, unread, violations }
+        PlannedFile { title, edits, more, passes, unread, violations }
     }
 }
 
@@ -172,7 +172,7 @@ fn body(
     session: &OpenSession<'_>,
     (asked, recipe): (&PlanQuery, &Recipe),
     planned: &CompactReport,
-    (parts, left): (&[Part], &PlannedLosses),
+    (parts, left): (&[PlannedFile], &PlannedLosses),
 ) -> Markup {
     let generations = session.undoable();
     let is_sound = parts.iter().all(|part| part.violations.is_empty());
@@ -381,7 +381,7 @@ fn change(row: &SizeRow) -> Markup {
 }
 
 /// Links that show the edits of all passes, or of one.
-fn passes(part: &Part, asked: &PlanQuery) -> Markup {
+fn passes(part: &PlannedFile, asked: &PlanQuery) -> Markup {
     let is_one = part.passes.contains_key(&asked.pass);
     let of = |pass: &str| format!("?recipe={}&pass={}", encoded(&asked.recipe), encoded(pass));
     html! {
@@ -400,7 +400,7 @@ fn passes(part: &Part, asked: &PlanQuery) -> Markup {
 }
 
 /// A note that only the changes that save tokens are listed; empty if all changes save tokens.
-fn not_listed(part: &Part) -> Markup {
+fn not_listed(part: &PlannedFile) -> Markup {
     let listed: u64 = part.passes.values().sum();
     html! {
         @if part.unread > 0 {
@@ -413,7 +413,7 @@ fn not_listed(part: &Part) -> Markup {
     }
 }
 
-fn edits(part: &Part, asked: &PlanQuery) -> Markup {
+fn edits(part: &PlannedFile, asked: &PlanQuery) -> Markup {
     html! {
         @if !part.edits.is_empty() {
             section.edits {

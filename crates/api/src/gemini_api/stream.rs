@@ -9,7 +9,7 @@ use crate::{BadResponse, Delta, OnDelta};
 
 #[derive(Default)]
 pub struct Chunks {
-    parts: Vec<Part>,
+    parts: Vec<StreamedPart>,
     /// The last `promptFeedback` with a `blockReason` that a chunk contained.
     feedback: Option<String>,
     usage: Option<String>,
@@ -17,7 +17,7 @@ pub struct Chunks {
     finish: Option<String>,
 }
 
-enum Part {
+enum StreamedPart {
     /// The text as far as it has arrived, and whether it is reasoning.
     Text { text: String, thought: bool },
     /// Any other part. Such a part arrives as a whole.
@@ -41,7 +41,7 @@ impl Assembler for Chunks {
         if self.finish.is_none() && self.feedback.is_none() {
             return Err(unfinished());
         }
-        let parts: Vec<String> = self.parts.into_iter().map(Part::json).collect();
+        let parts: Vec<String> = self.parts.into_iter().map(StreamedPart::json).collect();
         let finish = self.finish.map(|it| format!(r#","finishReason":{it}"#)).unwrap_or_default();
         let content = format!(r#"{{"content":{{"parts":[{}]}}{finish}}}"#, parts.join(","));
         let mut members = vec![format!(r#""candidates":[{content}]"#)];
@@ -76,24 +76,24 @@ impl Chunks {
         // A part with other members, such as a signature, is not joined with others.
         let plain = part.members().iter().all(|(key, _)| matches!(&**key, "text" | "thought"));
         match (text, self.parts.last_mut()) {
-            (Some(text), Some(Part::Text { text: before, thought: was }))
+            (Some(text), Some(StreamedPart::Text { text: before, thought: was }))
                 if plain && *was == thought =>
             {
                 before.push_str(&text);
             }
             (Some(text), _) if plain => {
-                self.parts.push(Part::Text { text: text.into_owned(), thought });
+                self.parts.push(StreamedPart::Text { text: text.into_owned(), thought });
             }
-            (Some(_) | None, _) => self.parts.push(Part::Whole(raw(part))),
+            (Some(_) | None, _) => self.parts.push(StreamedPart::Whole(raw(part))),
         }
     }
 }
 
-impl Part {
+impl StreamedPart {
     fn json(self) -> String {
         match self {
-            Part::Whole(raw) => raw,
-            Part::Text { text, thought } => {
+            StreamedPart::Whole(raw) => raw,
+            StreamedPart::Text { text, thought } => {
                 let thought = if thought { r#","thought":true"# } else { "" };
                 format!(r#"{{"text":{}{thought}}}"#, encode(&text))
             }

@@ -44,10 +44,10 @@ pub(super) struct Updates {
     abilities: Abilities,
     place: Workplace,
     /// The calls that were announced and have no result yet.
-    calls: HashMap<Place, Call>,
+    calls: HashMap<CallKey, Call>,
     /// The number of calls so far with each key, to make ids unique: some services use the same ids
     /// again in each answer.
-    used: HashMap<Place, u32>,
+    used: HashMap<CallKey, u32>,
     compactions: u64,
     /// The id of the compaction in progress.
     compacting: Option<String>,
@@ -69,7 +69,7 @@ pub(super) struct Call {
 
 /// Identifies a call by its id. For a call of a sub-agent, the id of the call of `task` that
 /// started the sub-agent comes first.
-type Place = (Option<String>, String);
+type CallKey = (Option<String>, String);
 
 /// What a chunk belongs to: a message of the user, an answer of the model, or its thinking.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use epitome_engine::Context;
 use epitome_error::Result;
 use epitome_llm::{Catalogue, Model};
 
-use super::model::{ScriptedModel, Step, Turn};
+use super::model::{ScriptedAnswer, ScriptedModel, Turn};
 use super::{WINDOW, project, recipe};
 use crate::agent::{Agent, Changes};
 use crate::machine::{Event, Limits, Machine, OutsideChange};
@@ -100,8 +100,9 @@ fn script() -> Vec<ScriptLine> {
 }
 
 fn turns() -> Vec<Turn> {
-    let mut reads: Vec<Step> = (0..project::MODULES).map(Step::read_module).collect();
-    reads.push(Step::say("All modules use the same table of rates."));
+    let mut reads: Vec<ScriptedAnswer> =
+        (0..project::MODULES).map(ScriptedAnswer::read_module).collect();
+    reads.push(ScriptedAnswer::say("All modules use the same table of rates."));
     let edit = concat!(
         r#"{"path":"src/pricing.rs","old_string":"net * rate","#,
         r#""new_string":"net as f64 * rate"}"#,
@@ -110,8 +111,8 @@ fn turns() -> Vec<Turn> {
         turn(
             BUILD,
             vec![
-                Step::call("shell", r#"{"command":"cat build.log"}"#),
-                Step::say(
+                ScriptedAnswer::call("shell", r#"{"command":"cat build.log"}"#),
+                ScriptedAnswer::say(
                     "src/pricing.rs, line 118: a u64 is given where a f64 is expected (E0308).",
                 ),
             ],
@@ -120,22 +121,22 @@ fn turns() -> Vec<Turn> {
         turn(
             RECALL,
             vec![
-                Step::recall("E0308"),
-                Step::say("error[E0308]: mismatched types, at src/pricing.rs:118:20."),
+                ScriptedAnswer::recall("E0308"),
+                ScriptedAnswer::say("error[E0308]: mismatched types, at src/pricing.rs:118:20."),
             ],
         ),
         turn(
             ROOM,
             vec![
-                Step::call("compact", r#"{"focus":"the error in pricing"}"#),
-                Step::call("edit", edit),
-                Step::say("Fixed: the amount is converted before it is multiplied."),
+                ScriptedAnswer::call("compact", r#"{"focus":"the error in pricing"}"#),
+                ScriptedAnswer::call("edit", edit),
+                ScriptedAnswer::say("Fixed: the amount is converted before it is multiplied."),
             ],
         ),
     ]
 }
 
-fn turn(message: &str, steps: Vec<Step>) -> Turn {
+fn turn(message: &str, steps: Vec<ScriptedAnswer>) -> Turn {
     Turn { message: message.to_owned(), steps }
 }
 

@@ -38,7 +38,7 @@ Fix src/pricing.rs.";
 const ASIDE: &str = "I only follow a script: send the line that is typed for you.";
 
 /// One answer of the model.
-pub(super) enum Step {
+pub(super) enum ScriptedAnswer {
     Say(String),
     Call(String, String),
     /// A call of `recall` that searches for this text in the first removed text that a reference in
@@ -46,29 +46,29 @@ pub(super) enum Step {
     Recall(String),
 }
 
-impl Step {
-    pub(super) fn say(text: &str) -> Step {
-        Step::Say(text.to_owned())
+impl ScriptedAnswer {
+    pub(super) fn say(text: &str) -> ScriptedAnswer {
+        ScriptedAnswer::Say(text.to_owned())
     }
 
-    pub(super) fn call(tool: &str, arguments: &str) -> Step {
-        Step::Call(tool.to_owned(), arguments.to_owned())
+    pub(super) fn call(tool: &str, arguments: &str) -> ScriptedAnswer {
+        ScriptedAnswer::Call(tool.to_owned(), arguments.to_owned())
     }
 
     /// Reads a module of the project.
-    pub(super) fn read_module(n: usize) -> Step {
-        Step::call("read", &format!(r#"{{"path":"src/module_{n:02}.rs"}}"#))
+    pub(super) fn read_module(n: usize) -> ScriptedAnswer {
+        ScriptedAnswer::call("read", &format!(r#"{{"path":"src/module_{n:02}.rs"}}"#))
     }
 
-    pub(super) fn recall(search: &str) -> Step {
-        Step::Recall(search.to_owned())
+    pub(super) fn recall(search: &str) -> ScriptedAnswer {
+        ScriptedAnswer::Recall(search.to_owned())
     }
 }
 
 /// The answers of the model after a message of the user.
 pub(super) struct Turn {
     pub(super) message: String,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ScriptedAnswer>,
 }
 
 /// The delay before each word of a text, if a person watches the demo.
@@ -85,7 +85,7 @@ pub(super) struct ScriptedModel {
 
 #[derive(Default)]
 struct State {
-    steps: VecDeque<Step>,
+    steps: VecDeque<ScriptedAnswer>,
     /// The turns that have not begun. Each begins when the user sends its message.
     turns: VecDeque<Turn>,
     calls: u64,
@@ -106,7 +106,7 @@ impl ScriptedModel {
         model
     }
 
-    pub(super) fn play(&self, steps: impl IntoIterator<Item = Step>) {
+    pub(super) fn play(&self, steps: impl IntoIterator<Item = ScriptedAnswer>) {
         self.lock().steps = steps.into_iter().collect();
     }
 
@@ -151,14 +151,16 @@ impl Model for ScriptedModel {
                 let turn = state.turns.pop_front();
                 state.steps = turn.map(|turn| turn.steps.into()).unwrap_or_default();
             } else if state.steps.is_empty() && self.is_watched {
-                state.steps.push_back(Step::say(ASIDE));
+                state.steps.push_back(ScriptedAnswer::say(ASIDE));
             }
             state.calls += 1;
             let id = format!("call_{}", state.calls);
             match state.steps.pop_front() {
-                Some(Step::Say(words)) => text(&words),
-                Some(Step::Call(tool, arguments)) => call(&id, &tool, &parsed(&arguments)),
-                Some(Step::Recall(search)) => {
+                Some(ScriptedAnswer::Say(words)) => text(&words),
+                Some(ScriptedAnswer::Call(tool, arguments)) => {
+                    call(&id, &tool, &parsed(&arguments))
+                }
+                Some(ScriptedAnswer::Recall(search)) => {
                     let reference = texts.iter().find_map(|text| reference(text));
                     let reference = reference.unwrap_or("#1");
                     call(&id, "recall", &json!({"ref": reference, "search": search}))

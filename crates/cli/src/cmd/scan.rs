@@ -57,12 +57,12 @@ struct Scanned {
     session: String,
     agent: &'static str,
     id: Option<String>,
-    found: Vec<Place>,
+    found: Vec<RuleMatch>,
 }
 
 /// A place where a rule matched.
 #[derive(Serialize)]
-struct Place {
+struct RuleMatch {
     rule: String,
     kind: &'static str,
     /// The number of the secret among the secrets of its rule. Equal secrets have equal numbers.
@@ -150,7 +150,7 @@ fn scan(
         let entry = entries.get(idx).filter(|_| inside)?.entry()?;
         Some(entry.id.as_deref()?.to_owned())
     };
-    let found = redacted.found.iter().map(|found| Place {
+    let found = redacted.found.iter().map(|found| RuleMatch {
         rule: found.rule.clone(),
         kind: found.kind.name(),
         number: found.number,

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::history::History;
 use crate::history::Version::AsItWas;
 use crate::keep::{
-    Change, FileKey, Forgotten, InterruptedRestore, Vault, VaultMatch, Version,
+    ContentChange, FileKey, Forgotten, InterruptedRestore, Vault, VaultMatch, Version,
     complete_restores_of, find, interrupted_restores,
 };
 use crate::ops::is_no_part;
@@ -122,7 +122,7 @@ impl ForgetSession {
             let versions: Vec<&Version> =
                 vault.versions(file).filter(|version| !version.is_deleted()).collect();
             // If the agent only appended between versions, the last one contains the others.
-            for chain in versions.chunk_by(|_, next| next.change == Change::Appended) {
+            for chain in versions.chunk_by(|_, next| next.change == ContentChange::Appended) {
                 if let Some(last) = chain.last() {
                     let source = match vault.open_decompressed(file, last.number)? {
                         Some(plain) => plain,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use epitome_model::{Bytes, Source as _, Transcript};
 
-use super::{Change, FileKey, Vault, Version};
+use super::{ContentChange, FileKey, Vault, Version};
 use crate::ops::is_compaction;
 use crate::session::Loaded;
 
@@ -19,13 +19,14 @@ const MOST: Bytes = Bytes(256 << 20);
 pub(super) fn compacted_versions(vault: &Vault, file: &FileKey) -> BTreeSet<u64> {
     let versions: Vec<&Version> = vault.versions(file).filter(|it| !it.is_deleted()).collect();
     let chains: Vec<&[&Version]> =
-        versions.chunk_by(|_, next| next.change == Change::Appended).collect();
+        versions.chunk_by(|_, next| next.change == ContentChange::Appended).collect();
     let mut found = BTreeSet::new();
     let mut before = None;
     for chain in &chains[first_read(&chains)..] {
         let ends = compaction_ends(vault, file, chain);
         for version in *chain {
-            let is_new = matches!(version.change, Change::Appended | Change::Rewritten);
+            let is_new =
+                matches!(version.change, ContentChange::Appended | ContentChange::Rewritten);
             let count = ends.as_ref().map(|ends| count_within(ends, version.digest.len));
             if is_new && before.is_some_and(|before| count > Some(before)) {
                 found.insert(version.number);

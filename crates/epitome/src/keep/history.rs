@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::compacted::compacted_versions;
 use super::moved::{files_at_place, is_apart, present_path};
-use super::{Cause, Change, ChangeName, FileKey, Vault, Version, place_here};
+use super::{Cause, ChangeName, ContentChange, FileKey, Vault, Version, place_here};
 use crate::archive::{Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
 use crate::error::Result;
@@ -245,36 +245,44 @@ fn archive_key(file: &FileKey) -> SessionKey {
 
 /// What changed in a version since the last of `earlier`, which may have been kept in a home that
 /// was moved since. (The vault compares the versions of one path alone.)
-fn change(vault: &Vault, (file, version): VersionOf<'_>, earlier: &[VersionOf<'_>]) -> Change {
+fn change(
+    vault: &Vault,
+    (file, version): VersionOf<'_>,
+    earlier: &[VersionOf<'_>],
+) -> ContentChange {
     let Some((before_file, before)) = earlier.last().copied() else { return version.change };
-    if version.is_deleted() || matches!(version.change, Change::Back(_)) {
+    if version.is_deleted() || matches!(version.change, ContentChange::Back(_)) {
         return version.change;
     }
     let is_same = |(kept, it): &&VersionOf<'_>| {
         *kept != file && !it.is_deleted() && it.digest == version.digest
     };
     if let Some((_, same)) = earlier.iter().rfind(is_same) {
-        return Change::Back(same.number);
+        return ContentChange::Back(same.number);
     }
-    if version.change != Change::First {
+    if version.change != ContentChange::First {
         return version.change;
     }
     let begins_with = |file: &FileKey, version: &Version, digest: Digest| {
         !vault.beginnings_among(file, version, &[digest]).is_empty()
     };
     if before.is_deleted() {
-        Change::Rewritten
+        ContentChange::Rewritten
     } else if begins_with(file, version, before.digest) {
-        Change::Appended
+        ContentChange::Appended
     } else if begins_with(before_file, before, version.digest) {
-        Change::Cut
+        ContentChange::Cut
     } else {
-        Change::Rewritten
+        ContentChange::Rewritten
     }
 }
 
 /// The entry of a version in a history. `change` is what changed since the version `before`.
-fn history_version(version: &Version, change: Change, before: Option<&Version>) -> HistoryVersion {
+fn history_version(
+    version: &Version,
+    change: ContentChange,
+    before: Option<&Version>,
+) -> HistoryVersion {
     let Version { number, seen, modified, digest: Digest { len, blake3 }, .. } = *version;
     let was = before.map_or(0, |before| before.digest.len);
     let signed = |len: u64| i64::try_from(len).unwrap_or(i64::MAX);
@@ -287,12 +295,12 @@ fn history_version(version: &Version, change: Change, before: Option<&Version>) 
         blake3,
         change: change.into(),
         same_as: match change {
-            Change::Back(number) => Some(number),
-            Change::First
-            | Change::Appended
-            | Change::Cut
-            | Change::Rewritten
-            | Change::Deleted => None,
+            ContentChange::Back(number) => Some(number),
+            ContentChange::First
+            | ContentChange::Appended
+            | ContentChange::Cut
+            | ContentChange::Rewritten
+            | ContentChange::Deleted => None,
         },
         bytes_added: signed(len) - signed(was),
         masked: version.masked,
@@ -308,13 +316,16 @@ fn history_version(version: &Version, change: Change, before: Option<&Version>) 
 fn explained(
     vault: &Vault,
     (file, version): VersionOf<'_>,
-    change: Change,
+    change: ContentChange,
     before: Option<VersionOf<'_>>,
     generations: &[Generation],
 ) -> Option<VersionReason> {
     match change {
-        Change::First | Change::Rewritten => {}
-        Change::Appended | Change::Cut | Change::Back(_) | Change::Deleted => return None,
+        ContentChange::First | ContentChange::Rewritten => {}
+        ContentChange::Appended
+        | ContentChange::Cut
+        | ContentChange::Back(_)
+        | ContentChange::Deleted => return None,
     }
     let digests: Vec<Digest> = generations.iter().flat_map(|it| [it.before, it.after]).collect();
     let begins_with = vault.beginnings_among(file, version, &digests);
@@ -359,7 +370,7 @@ fn made_by(made: &Generation) -> VersionReason {
 /// What epitome did to a file, if the archive or the vault says that epitome changed it.
 fn reason(
     version: &Version,
-    change: Change,
+    change: ContentChange,
     before: Option<&Version>,
     generations: &[Generation],
 ) -> Option<VersionReason> {
@@ -370,7 +381,7 @@ fn reason(
     // If the file went back to an earlier content, the compaction that made this content may be
     // older. So only a compaction between the two versions counts.
     let between = before.seen..=version.seen;
-    let is_back = matches!(change, Change::Back(_));
+    let is_back = matches!(change, ContentChange::Back(_));
     let is_made_by = |it: &&Generation| {
         let is_in_time = !is_back || between.contains(&it.made);
         it.before != it.after && it.after == version.digest && is_in_time
@@ -379,11 +390,14 @@ fn reason(
         // The agent may have appended something before the compacted session was seen.
         generations.iter().rev().find(|it| {
             let is_possible = match change {
-                Change::Rewritten => true,
-                Change::Appended => {
+                ContentChange::Rewritten => true,
+                ContentChange::Appended => {
                     it.before.len < it.after.len && before.digest.len < it.after.len
                 }
-                Change::First | Change::Cut | Change::Back(_) | Change::Deleted => false,
+                ContentChange::First
+                | ContentChange::Cut
+                | ContentChange::Back(_)
+                | ContentChange::Deleted => false,
             };
             is_possible && between.contains(&it.made) && it.after.len <= version.digest.len
         })

@@ -1,7 +1,7 @@
 //! Restores a version of a session to the place where its agent keeps the session.
 
 mod completion;
-mod target;
+mod rolled_back;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,7 @@ pub use completion::InterruptedRestore;
 use completion::complete_all;
 pub(super) use completion::complete_restores;
 pub(crate) use completion::{complete_restores_of, interrupted_restores};
-use target::{Target, difference};
+use rolled_back::{RolledBackFile, difference};
 
 use crate::archive::{Digest, Hash};
 use crate::config::Config;
@@ -122,7 +122,7 @@ impl RestoreVersion<'_> {
     ///
     /// `NotArchived`, `NotFound` or `Archive`, as [`run`](RestoreVersion::run).
     pub fn plan_copy(&self, vault: &Vault, out: &Path) -> Result<RestoredVersion> {
-        let target = Target::open(vault, self.file, self.number)?;
+        let target = RolledBackFile::open(vault, self.file, self.number)?;
         Ok(RestoredVersion { path: out.to_owned(), dry_run: true, ..target.report })
     }
 
@@ -134,7 +134,7 @@ impl RestoreVersion<'_> {
     /// The errors of [`plan_copy`](RestoreVersion::plan_copy); `Exists` if there is such a file;
     /// `Disk` or `NoPermission`.
     pub fn write_copy(&self, vault: &Vault, out: &Path) -> Result<RestoredVersion> {
-        let target = Target::open(vault, self.file, self.number)?;
+        let target = RolledBackFile::open(vault, self.file, self.number)?;
         target.write_new(out).map_err(Error::while_writing)?;
         Ok(RestoredVersion { path: out.to_owned(), ..target.report })
     }
@@ -205,7 +205,7 @@ impl RestoreVersion<'_> {
         left.map_or(Ok(()), Err)?;
         let mut targets = self.targets_here(config, vault)?;
         keep_present(config, vault, &mut targets)?;
-        let changed: Vec<&Target> =
+        let changed: Vec<&RolledBackFile> =
             targets.iter().filter(|target| !target.report.unchanged).collect();
         let files: Vec<IntendedFile> =
             changed.iter().map(|target| target.intended(vault)).collect::<Result<_>>()?;
@@ -228,11 +228,12 @@ impl RestoreVersion<'_> {
 
     /// Replaces the files that exist, creates the deleted ones again, and deletes those that did
     /// not exist when the version was seen.
-    fn write(&self, config: &Config, vault: &Vault, targets: &[&Target]) -> Result<()> {
-        let (restored, deleted): (Vec<&Target>, Vec<&Target>) =
+    fn write(&self, config: &Config, vault: &Vault, targets: &[&RolledBackFile]) -> Result<()> {
+        let (restored, deleted): (Vec<&RolledBackFile>, Vec<&RolledBackFile>) =
             targets.iter().partition(|target| target.content.is_some());
-        let deleted: Vec<&Target> = deleted.into_iter().filter(|it| it.is_there()).collect();
-        let (here, gone): (Vec<&Target>, Vec<&Target>) =
+        let deleted: Vec<&RolledBackFile> =
+            deleted.into_iter().filter(|it| it.is_there()).collect();
+        let (here, gone): (Vec<&RolledBackFile>, Vec<&RolledBackFile>) =
             restored.into_iter().partition(|target| target.is_there());
         // If one of the files is in use, none is changed.
         let locked = deleted.iter().map(|target| self.lock_kept(config, vault, target));
@@ -248,7 +249,12 @@ impl RestoreVersion<'_> {
     }
 
     /// Locks a file that is going to be deleted, and makes sure that the vault has its content.
-    fn lock_kept(&self, config: &Config, vault: &Vault, target: &Target) -> Result<LockedFile> {
+    fn lock_kept(
+        &self,
+        config: &Config,
+        vault: &Vault,
+        target: &RolledBackFile,
+    ) -> Result<LockedFile> {
         let path = &target.file.path;
         let part = SessionPart::at(path);
         check_replaceable(&part, Some(0))?;
@@ -261,7 +267,7 @@ impl RestoreVersion<'_> {
     }
 
     /// The files to restore or delete, at their places on this machine.
-    fn targets_here(&self, config: &Config, vault: &Vault) -> Result<Vec<Target>> {
+    fn targets_here(&self, config: &Config, vault: &Vault) -> Result<Vec<RolledBackFile>> {
         let mut targets = self.restored(config, vault)?;
         for target in &mut targets {
             target.move_here(config, vault)?;
@@ -283,37 +289,37 @@ impl RestoreVersion<'_> {
     }
 
     /// The files to restore, the session's own first.
-    fn restored(&self, config: &Config, vault: &Vault) -> Result<Vec<Target>> {
-        let mut targets = vec![Target::open(vault, self.file, self.number)?];
+    fn restored(&self, config: &Config, vault: &Vault) -> Result<Vec<RolledBackFile>> {
+        let mut targets = vec![RolledBackFile::open(vault, self.file, self.number)?];
         for (part, version) in self.parts_then(config, vault)? {
             if let Some(version) = version.filter(|version| !version.is_deleted()) {
-                targets.push(Target::open(vault, &part, version.number)?);
+                targets.push(RolledBackFile::open(vault, &part, version.number)?);
             }
         }
         Ok(targets)
     }
 
     /// The kept files that belong to the session and did not exist when the version was seen.
-    fn absent(&self, config: &Config, vault: &Vault) -> Result<Vec<Target>> {
+    fn absent(&self, config: &Config, vault: &Vault) -> Result<Vec<RolledBackFile>> {
         let seen = vault.version(self.file, self.number)?.seen;
         let mut targets = Vec::new();
         for (part, version) in self.parts_then(config, vault)? {
             match version {
                 Some(version) if version.is_deleted() => {
-                    targets.push(Target::absent(&part, version.number, version.seen));
+                    targets.push(RolledBackFile::absent(&part, version.number, version.seen));
                 }
                 Some(_) => {}
                 None => {
                     // If the first version was removed, the file may have existed before.
                     let all = versions_at_place(config, vault, &part);
                     if all.first().is_some_and(|(_, first)| first.number == 1) {
-                        targets.push(Target::absent(&part, 0, seen));
+                        targets.push(RolledBackFile::absent(&part, 0, seen));
                     }
                 }
             }
         }
         let unseen = self.never_kept(config, vault)?;
-        targets.extend(unseen.iter().map(|part| Target::absent(part, 0, seen)));
+        targets.extend(unseen.iter().map(|part| RolledBackFile::absent(part, 0, seen)));
         Ok(targets)
     }
 
@@ -395,10 +401,15 @@ impl RestoreVersion<'_> {
     /// # Errors
     ///
     /// `Unsupported`, with the file; `Disk` if the contents cannot be written.
-    fn check_listed(&self, config: &Config, vault: &Vault, targets: &[Target]) -> Result<()> {
+    fn check_listed(
+        &self,
+        config: &Config,
+        vault: &Vault,
+        targets: &[RolledBackFile],
+    ) -> Result<()> {
         let Some(agent) = find_agent(&self.file.agent) else { return Ok(()) };
         let here = agent.folder(&config.agents);
-        let files: Vec<(&Target, &Path)> = targets
+        let files: Vec<(&RolledBackFile, &Path)> = targets
             .iter()
             .filter(|target| matches!(target.place, Place::File(_)))
             .filter_map(|target| Some((target, target.file.path.strip_prefix(&here).ok()?)))
@@ -466,7 +477,7 @@ impl RestoreVersion<'_> {
     }
 
     /// Replaces the present contents of all targets. If one cannot be replaced, none is.
-    fn replace(&self, config: &Config, targets: &[&Target]) -> Result<()> {
+    fn replace(&self, config: &Config, targets: &[&RolledBackFile]) -> Result<()> {
         let mut locked = Vec::new();
         for target in targets {
             let part = SessionPart::at(&target.file.path);
@@ -507,7 +518,7 @@ fn temporary_folder(config: &Config) -> Result<tempfile::TempDir> {
 
 /// The report of the first target. The reports of the others are its parts, except those whose
 /// content is the same already.
-fn joined(targets: Vec<Target>) -> RestoredVersion {
+fn joined(targets: Vec<RolledBackFile>) -> RestoredVersion {
     let mut reports = targets.into_iter().map(|target| target.report);
     let own = reports.next();
     let parts = reports.filter(|report| !report.unchanged).collect();
@@ -517,7 +528,7 @@ fn joined(targets: Vec<Target>) -> RestoredVersion {
 
 /// Keeps the present contents as versions, and notes which of them equal the contents that are to
 /// be restored.
-fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [Target]) -> Result<()> {
+fn keep_present(config: &Config, vault: &mut Vault, targets: &mut [RolledBackFile]) -> Result<()> {
     for _ in 0..super::ATTEMPTS {
         let counted = numbers_before(config, vault, targets.iter().map(|target| &target.file));
         let mut batch = vault.begin(config.now());
@@ -568,7 +579,7 @@ fn prove_last(vault: &Vault, file: &FileKey) -> Result<()> {
 /// Records the restored contents as new versions. Each also records which version was restored
 /// ([`Cause::Restored`]), unless that version belongs to another sequence of numbers. If another
 /// keeper has recorded the contents first, its versions do not say that they were restored.
-fn keep_restored(config: &Config, vault: &mut Vault, targets: &[&Target]) -> Result<()> {
+fn keep_restored(config: &Config, vault: &mut Vault, targets: &[&RolledBackFile]) -> Result<()> {
     let counted = numbers_before(config, vault, targets.iter().map(|target| &target.file));
     let mut batch = vault.begin(config.now());
     batch.count_from(counted);

@@ -102,7 +102,7 @@ pub struct CompactionLosses {
     /// The facts that the agent wrote later although they had been removed.
     pub facts_used: Vec<UsedFact>,
     /// The removed texts, in the order of the session.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<LostText>,
     /// For a planned compaction: the paths of files that the session changes and whose reads would
     /// be removed.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -112,13 +112,13 @@ pub struct CompactionLosses {
 impl CompactionLosses {
     /// The removed texts of the model, in three groups: texts that state a decision; short texts,
     /// because most of them are conclusions; and all others. In each group the newest is first.
-    pub fn texts_of_the_model(&self) -> Vec<&Piece> {
+    pub fn texts_of_the_model(&self) -> Vec<&LostText> {
         let texts = self
             .pieces
             .iter()
             .rev()
             .filter(|it| matches!(it.lost.kind, LostKind::Decision | LostKind::Reply));
-        let mut texts: Vec<&Piece> = texts.collect();
+        let mut texts: Vec<&LostText> = texts.collect();
         texts.sort_by_key(|it| match it.lost.kind {
             LostKind::Decision => 0,
             _ if is_short(&it.lost) => 1,
@@ -194,7 +194,7 @@ pub struct FactTotals {
 
 /// A removed text, and how to get it back.
 #[derive(Clone, Debug, Serialize)]
-pub struct Piece {
+pub struct LostText {
     /// The removed text.
     #[serde(flatten)]
     pub lost: LostPiece,
@@ -213,7 +213,7 @@ pub struct Piece {
     pub back: bool,
 }
 
-impl Piece {
+impl LostText {
     /// The reference in the commands that restore or print the text. `None` if there is no such
     /// command.
     pub fn reference(&self) -> Option<&Ref> {
@@ -513,7 +513,7 @@ fn describe_losses(
         let cost = lost.again.as_ref().and_then(cost);
         let (restore, show) = reported.commands(&lost);
         let back = reported.is_back(&lost);
-        Piece { lost, cost, restore, show, back }
+        LostText { lost, cost, restore, show, back }
     });
     let pieces = pieces.collect();
     let Found { by, generation, recipe, time, line, .. } = reported.found;

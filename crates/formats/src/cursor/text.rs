@@ -76,12 +76,12 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 struct Reader {
     transcript: Transcript,
     entry: Option<Entry>,
-    part: Option<Piece>,
+    part: Option<EntryPart>,
     calls: Calls,
 }
 
 /// A part of an entry, as far as it has been read.
-struct Piece {
+struct EntryPart {
     kind: Kind,
     /// The span of the part, without its mark. It may end with empty lines.
     span: Span,
@@ -122,7 +122,7 @@ impl Reader {
     fn begin(&mut self, kind: Kind, rest: &[u8], line: Span) {
         let words = rest.trim_ascii_start();
         let span = Span { start: line.end - words.len() as u64, end: line.end };
-        self.part = Some(Piece { kind, span, bytes: words.to_vec() });
+        self.part = Some(EntryPart { kind, span, bytes: words.to_vec() });
     }
 
     fn go_on(&mut self, bytes: &[u8], line: Span) {

@@ -22,7 +22,7 @@ pub fn summarise(
     source: &dyn Source,
     summary: &Summary,
 ) -> Result<Vec<u8>, &'static str> {
-    let session = Session::read(source)?;
+    let session = ExistingRows::read(source)?;
     let tail = match summary.kept.first() {
         Some(&first) => {
             let id = session.begins_with(transcript, source, first, &summary.kept)?;
@@ -94,7 +94,7 @@ fn checked(begins: &str) -> String {
 
 /// The values of the existing rows that are needed to make the new rows.
 #[derive(Default)]
-struct Session {
+struct ExistingRows {
     id: Box<str>,
     directory: Option<Box<str>>,
     was_taken_back: bool,
@@ -151,9 +151,9 @@ impl Newest {
     }
 }
 
-impl Session {
-    fn read(source: &dyn Source) -> Result<Session, &'static str> {
-        let mut session = Session { ended: true, ..Session::default() };
+impl ExistingRows {
+    fn read(source: &dyn Source) -> Result<ExistingRows, &'static str> {
+        let mut session = ExistingRows { ended: true, ..ExistingRows::default() };
         lines(source, |line| session.line(&line));
         if session.id.is_empty() {
             return Err("it is an export, not the session itself");

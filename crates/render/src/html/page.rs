@@ -268,7 +268,7 @@ fn unsent(piece: &StoryItem<'_>) -> Markup {
 
 /// Where in its turn a piece (a displayed element) is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum TurnSection {
     /// Among the steps: between the user's message and the answer.
     Step,
     /// In the user's message or in the answer.
@@ -303,9 +303,9 @@ impl Page<'_, '_> {
                     }
                     @if !goes_on { (self.figures(turn)) }
                 }
-                @for piece in &self.story.pieces[prompt] { (self.piece(piece, Place::Turn)) }
+                @for piece in &self.story.pieces[prompt] { (self.piece(piece, TurnSection::Turn)) }
                 @if !steps.is_empty() { (self.steps(&self.story.pieces[steps])) }
-                @for piece in &self.story.pieces[answer] { (self.piece(piece, Place::Turn)) }
+                @for piece in &self.story.pieces[answer] { (self.piece(piece, TurnSection::Turn)) }
             }
         }
     }
@@ -313,7 +313,7 @@ impl Page<'_, '_> {
     fn steps(&self, pieces: &[StoryItem<'_>]) -> Markup {
         if self.story.session.detail == Detail::Calls {
             return html! {
-                div.steps { @for piece in pieces { (self.piece(piece, Place::Step)) } }
+                div.steps { @for piece in pieces { (self.piece(piece, TurnSection::Step)) } }
             };
         }
         let failed = pieces.iter().filter(|piece| piece.is_failed()).count();
@@ -324,12 +324,12 @@ impl Page<'_, '_> {
                     @for (name, n) in tally(pieces) { span.tally { bdi { (name) } " " (n) } }
                     @if failed > 0 { span.bad { (failed) " failed" } }
                 }
-                @for piece in pieces { (self.piece(piece, Place::Step)) }
+                @for piece in pieces { (self.piece(piece, TurnSection::Step)) }
             }
         }
     }
 
-    fn piece(&self, piece: &StoryItem<'_>, place: Place) -> Markup {
+    fn piece(&self, piece: &StoryItem<'_>, place: TurnSection) -> Markup {
         let source = self.source();
         let id = format!("{}{}", self.prefix, piece.anchor());
         let is = kinds(piece);
@@ -351,8 +351,8 @@ impl Page<'_, '_> {
                     @let (class, who) = speaker(piece.entry.role);
                     article.msg.(class).aside[aside] id=(id) data-is=(is) {
                         @match place {
-                            Place::Turn => (self.speaker(who, piece, &id)),
-                            Place::Step => { (unsent(piece)) (anchor(&id)) }
+                            TurnSection::Turn => (self.speaker(who, piece, &id)),
+                            TurnSection::Step => { (unsent(piece)) (anchor(&id)) }
                         }
                         (self.message(piece.entry.role, &text.read(source)))
                     }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::chunker::{HashingReader, each_chunk};
 use super::read::ChunkReader;
 use super::version::{Content, FileVersions, PackVersions};
-use super::{Cause, Change, FileKey, FileStamp, Vault, Version};
+use super::{Cause, ContentChange, FileKey, FileStamp, Vault, Version};
 use crate::archive::pack::Kind;
 use crate::archive::pieces::PieceWriter;
 use crate::archive::{Digest, Hash, pack_name};
@@ -50,7 +50,7 @@ pub struct Batch<'v> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// The file has a new version.
-    New(Change),
+    New(ContentChange),
     /// The content is that of the last version. As long as the file has this stamp, the content is
     /// still the same. `None` if the file was changed so recently that its stamp proves nothing,
     /// and for content that is not a file.
@@ -121,16 +121,18 @@ impl Vault {
     /// # Errors
     ///
     /// The errors of reading `source`.
-    pub fn difference(&self, file: &FileKey, source: &FileSource) -> Result<Option<Change>> {
-        let Some(last) = self.versions(file).next_back() else { return Ok(Some(Change::First)) };
+    pub fn difference(&self, file: &FileKey, source: &FileSource) -> Result<Option<ContentChange>> {
+        let Some(last) = self.versions(file).next_back() else {
+            return Ok(Some(ContentChange::First));
+        };
         if last.is_deleted() {
-            return Ok(Some(Change::Rewritten));
+            return Ok(Some(ContentChange::Rewritten));
         }
         let begins = Digest::from_prefixes(source, &[last.digest.len])?.contains(&last.digest);
         Ok(match (begins, last.digest.len == source.len()) {
             (true, true) => None,
-            (true, false) => Some(Change::Appended),
-            (false, _) => Some(Change::Rewritten),
+            (true, false) => Some(ContentChange::Appended),
+            (false, _) => Some(ContentChange::Rewritten),
         })
     }
 }
@@ -214,7 +216,7 @@ impl Batch<'_> {
         self.last.insert(file.clone(), last.number);
         let draft = Draft {
             digest: Digest::from_bytes(b""),
-            change: Change::Deleted,
+            change: ContentChange::Deleted,
             content: Content::Nothing,
         };
         self.versions.insert(file.clone(), draft.into_version(number, self.now, None, None));
@@ -262,12 +264,12 @@ impl Batch<'_> {
         }
         if old.len == source.len() {
             let content = Content::Prefix { of };
-            return Ok(Some(Draft { digest: old, change: Change::Back(of), content }));
+            return Ok(Some(Draft { digest: old, change: ContentChange::Back(of), content }));
         }
         let chunks = self.put_chunks(source, old.len, &mut hasher)?;
         let digest = Digest::new(source.len(), &hasher.finalize());
         let content = Content::Extends { of, chunks };
-        Ok(Some(Draft { digest, change: Change::Appended, content }))
+        Ok(Some(Draft { digest, change: ContentChange::Appended, content }))
     }
 
     /// Reads all of a content, because the last version is not its beginning, is lost or damaged,
@@ -278,16 +280,16 @@ impl Batch<'_> {
         let same = self.vault.versions(file).rev().find(is_same).map(|version| version.number);
         if let Some(of) = same.filter(|of| self.vault.prove_version(file, *of).is_ok()) {
             let content = Content::Prefix { of };
-            return Ok(Draft { digest, change: Change::Back(of), content });
+            return Ok(Draft { digest, change: ContentChange::Back(of), content });
         }
         let last = self.vault.last_content(file);
         if let Some(last) = last.filter(|it| it.digest.len > digest.len)
             && self.vault.prefix(file, last, digest.len).is_ok_and(|prefix| prefix == digest)
         {
             let content = Content::Prefix { of: last.number };
-            return Ok(Draft { digest, change: Change::Cut, content });
+            return Ok(Draft { digest, change: ContentChange::Cut, content });
         }
-        let change = if last.is_some() { Change::Rewritten } else { Change::First };
+        let change = if last.is_some() { ContentChange::Rewritten } else { ContentChange::First };
         let mut hasher = blake3::Hasher::new();
         let chunks = self.put_chunks(source, 0, &mut hasher)?;
         let digest = Digest::new(source.len(), &hasher.finalize());
@@ -450,7 +452,7 @@ impl Vault {
 /// A new version without its number, from content that was read.
 struct Draft {
     digest: Digest,
-    change: Change,
+    change: ContentChange,
     content: Content,
 }
 

@@ -58,7 +58,7 @@ impl World {
 
     /// Writes the file, or deletes it, and scans it. Returns what changed, or `None` if nothing
     /// did.
-    fn scan(&mut self, content: Option<&[u8]>) -> Option<Change> {
+    fn scan(&mut self, content: Option<&[u8]>) -> Option<ContentChange> {
         let path = self.path();
         let key = self.key();
         match content {
@@ -110,20 +110,20 @@ fn every_version_comes_back_and_says_what_changed() {
     let long = noise("long", 400_000);
     let appended = [&long[..], b"one more line\n"].concat();
     let inside = [&long[..200_000], b"changed", &long[200_000..]].concat();
-    let steps: [(Option<&[u8]>, Option<Change>); 13] = [
-        (Some(b""), Some(Change::First)),
-        (Some(&long), Some(Change::Appended)),
+    let steps: [(Option<&[u8]>, Option<ContentChange>); 13] = [
+        (Some(b""), Some(ContentChange::First)),
+        (Some(&long), Some(ContentChange::Appended)),
         (Some(&long), None),
-        (Some(&appended), Some(Change::Appended)),
-        (Some(&inside), Some(Change::Rewritten)),
-        (Some(&inside[..300_001]), Some(Change::Cut)),
-        (Some(&long), Some(Change::Back(2))),
-        (None, Some(Change::Deleted)),
-        (Some(&long), Some(Change::Back(6))),
-        (Some(&[&long[..], b"other"].concat()), Some(Change::Appended)),
-        (Some(b""), Some(Change::Back(1))),
-        (Some(b"short"), Some(Change::Appended)),
-        (Some(b"other"), Some(Change::Rewritten)),
+        (Some(&appended), Some(ContentChange::Appended)),
+        (Some(&inside), Some(ContentChange::Rewritten)),
+        (Some(&inside[..300_001]), Some(ContentChange::Cut)),
+        (Some(&long), Some(ContentChange::Back(2))),
+        (None, Some(ContentChange::Deleted)),
+        (Some(&long), Some(ContentChange::Back(6))),
+        (Some(&[&long[..], b"other"].concat()), Some(ContentChange::Appended)),
+        (Some(b""), Some(ContentChange::Back(1))),
+        (Some(b"short"), Some(ContentChange::Appended)),
+        (Some(b"other"), Some(ContentChange::Rewritten)),
     ];
     for (content, expect) in steps {
         assert_eq!(world.scan(content), expect);
@@ -143,7 +143,7 @@ fn what_two_files_share_is_stored_once() {
     fs::write(&copy, [&long[..], b"and more"].concat()).expect("a file");
     let mut batch = world.vault.begin(Timestamp::UNIX_EPOCH);
     let key = batch.key("claude", "copy", None, &copy);
-    assert_eq!(batch.put_file(&key, &copy).expect("it is read"), Put::New(Change::First));
+    assert_eq!(batch.put_file(&key, &copy).expect("it is read"), Put::New(ContentChange::First));
     assert!(matches!(batch.commit().expect("it is written"), Committed::Written(_)));
     let (_, after) = world.vault.size();
     assert!(after - before < 600_000, "only the last chunk is new: {}", after - before);
@@ -178,7 +178,7 @@ fn merging_keeps_all_versions_in_fewer_bytes() {
     world.check();
     assert_eq!(world.vault.merge().expect("nothing to do"), Merged::default());
     content.extend_from_slice(b"and on");
-    assert_eq!(world.scan(Some(&content)), Some(Change::Appended));
+    assert_eq!(world.scan(Some(&content)), Some(ContentChange::Appended));
     world.check();
 }
 
@@ -315,7 +315,7 @@ fn a_version_that_was_lost_is_not_built_upon() {
         // The vault is opened again: the present value has read the last version back, and would
         // not do so again.
         world.vault = in_memory(&world.store);
-        assert_eq!(world.scan(Some(&fourth)), Some(Change::Rewritten), "damage {n}");
+        assert_eq!(world.scan(Some(&fourth)), Some(ContentChange::Rewritten), "damage {n}");
         let restored = read(&world.vault, &world.key(), 4);
         assert!(restored.is_ok_and(|bytes| bytes == fourth), "damage {n}");
     }

@@ -43,7 +43,7 @@ pub struct Version {
     #[serde(flatten)]
     pub digest: Digest,
     /// How the content differs from that of the version before.
-    pub change: Change,
+    pub change: ContentChange,
     /// Why epitome changed the content; `None` if another program did, or it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
@@ -67,14 +67,14 @@ fn is_zero(number: &u64) -> bool {
 impl Version {
     /// Whether the version records that the file was deleted.
     pub fn is_deleted(&self) -> bool {
-        self.change == Change::Deleted
+        self.change == ContentChange::Deleted
     }
 }
 
 /// How the content of a version differs from that of the version before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Change {
+pub enum ContentChange {
     /// This is the first version.
     First,
     /// Bytes were appended.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::super::unfinished::{IntendedFile, RestoreRecords};
 use super::super::{FileKey, KeptFile, Vault, place_here};
-use super::{RestoreVersion, Target, keep_present, keep_restored};
+use super::{RestoreVersion, RolledBackFile, keep_present, keep_restored};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -148,9 +148,9 @@ impl RestoreVersion<'_> {
         changed.extend(left.into_keys().map(|file| file.path));
         let paths: Vec<PathBuf> = waiting.iter().map(|it| it.file.path.clone()).collect();
         keep_present(config, vault, &mut waiting).map_err(|err| not_restored(err, &paths))?;
-        let waiting: Vec<&Target> = waiting.iter().collect();
+        let waiting: Vec<&RolledBackFile> = waiting.iter().collect();
         self.write(config, vault, &waiting).map_err(|err| not_restored(err, &paths))?;
-        let restored: Vec<&Target> = replaced.iter().chain(waiting).collect();
+        let restored: Vec<&RolledBackFile> = replaced.iter().chain(waiting).collect();
         keep_restored(config, vault, &restored)?;
         match &changed[..] {
             [] => Ok(()),

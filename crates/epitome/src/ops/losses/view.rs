@@ -8,7 +8,7 @@ use epitome_passes::facts::FactKind;
 use epitome_passes::losses::{LostKind, RepeatReason, UsedFact};
 use epitome_passes::response_name;
 
-use super::{CompactedBy, CompactionLosses, Piece};
+use super::{CompactedBy, CompactionLosses, LostText};
 
 /// Losses that are displayed under one title.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct LossGroup<'a> {
 #[derive(Clone, Debug)]
 pub enum LossMembers<'a> {
     /// Removed texts. Their order depends on the group.
-    Pieces(Vec<&'a Piece>),
+    Pieces(Vec<&'a LostText>),
     /// Facts. Lines and names of files are first, numbers are last.
     Facts(Vec<&'a str>),
     /// Files.
@@ -125,7 +125,7 @@ impl CompactionLosses {
         }
     }
 
-    fn pieces_where(&self, is_wanted: impl Fn(&Piece) -> bool) -> Vec<&Piece> {
+    fn pieces_where(&self, is_wanted: impl Fn(&LostText) -> bool) -> Vec<&LostText> {
         self.pieces.iter().filter(|it| is_wanted(it)).collect()
     }
 
@@ -145,7 +145,7 @@ impl CompactionLosses {
     /// with the number of these calls.
     fn changed_calls(&self) -> Option<LossGroup<'_>> {
         let is_changed =
-            |it: &Piece| it.lost.again.is_some_and(|it| it.because == RepeatReason::Changed);
+            |it: &LostText| it.lost.again.is_some_and(|it| it.because == RepeatReason::Changed);
         let calls = match self.pieces_where(is_changed).len() {
             0 => return None,
             1 => "1 other call was".to_owned(),
@@ -191,12 +191,12 @@ impl<'a> LossGroup<'a> {
         LossGroup { title: title.to_owned(), members, is_rest: false }
     }
 
-    fn of_pieces(title: &str, pieces: Vec<&'a Piece>) -> Option<LossGroup<'a>> {
+    fn of_pieces(title: &str, pieces: Vec<&'a LostText>) -> Option<LossGroup<'a>> {
         (!pieces.is_empty()).then(|| LossGroup::new(title, LossMembers::Pieces(pieces)))
     }
 }
 
-impl Piece {
+impl LostText {
     /// Whether the name of the removed text is that of a file.
     pub fn is_file(&self) -> bool {
         is_one_of(self, &[LostKind::Read, LostKind::Change, LostKind::Rule])
@@ -228,20 +228,20 @@ impl Piece {
 }
 
 /// A command with the reference to this removed text replaced by `REF`.
-fn with_ref(command: &str, piece: &Piece) -> String {
+fn with_ref(command: &str, piece: &LostText) -> String {
     let reference = piece.reference().map(ToString::to_string).unwrap_or_default();
     command.replace(&reference, "REF")
 }
 
-fn is_one_of(piece: &Piece, kinds: &[LostKind]) -> bool {
+fn is_one_of(piece: &LostText, kinds: &[LostKind]) -> bool {
     kinds.contains(&piece.lost.kind)
 }
 
-fn is_unresolved(piece: &Piece) -> bool {
+fn is_unresolved(piece: &LostText) -> bool {
     piece.lost.resolved == Some(false)
 }
 
-fn is_repeated(piece: &Piece) -> bool {
+fn is_repeated(piece: &LostText) -> bool {
     piece.lost.again.is_some_and(|it| it.is_loss())
 }
 

@@ -22,7 +22,7 @@ use crate::source::{CHUNK, FileSource, copy, exactly};
 use crate::store::write_new;
 
 /// A file that is restored or deleted.
-pub(super) struct Target {
+pub(super) struct RolledBackFile {
     /// The kept file that has the version.
     pub(super) from: FileKey,
     /// The file on this machine to which the content is written. The same as `from`, unless another
@@ -37,8 +37,8 @@ pub(super) struct Target {
     pub(super) report: RestoredVersion,
 }
 
-impl Target {
-    pub(super) fn open(vault: &Vault, file: &FileKey, number: u64) -> Result<Target> {
+impl RolledBackFile {
+    pub(super) fn open(vault: &Vault, file: &FileKey, number: u64) -> Result<RolledBackFile> {
         let content = vault.open_version(file, number)?;
         let version = vault.version(file, number)?;
         let report = RestoredVersion {
@@ -55,12 +55,12 @@ impl Target {
             dry_run: false,
             parts: Vec::new(),
         };
-        Ok(Target::new(file, number, Some(content), report))
+        Ok(RolledBackFile::new(file, number, Some(content), report))
     }
 
     /// A target for a file that did not exist at `seen`, and is deleted. `number` is the version
     /// that says so, or 0.
-    pub(super) fn absent(file: &FileKey, number: u64, seen: Timestamp) -> Target {
+    pub(super) fn absent(file: &FileKey, number: u64, seen: Timestamp) -> RolledBackFile {
         let report = RestoredVersion {
             agent: file.agent.clone(),
             session: file.session.clone(),
@@ -76,7 +76,7 @@ impl Target {
             dry_run: false,
             parts: Vec::new(),
         };
-        Target::new(file, number, None, report)
+        RolledBackFile::new(file, number, None, report)
     }
 
     pub(super) fn new(
@@ -84,10 +84,10 @@ impl Target {
         number: u64,
         content: Option<FileSource>,
         report: RestoredVersion,
-    ) -> Target {
+    ) -> RolledBackFile {
         let place = Place::parse(&file.path);
         let (from, file) = (file.clone(), file.clone());
-        Target { from, file, is_joined: true, number, content, place, report }
+        RolledBackFile { from, file, is_joined: true, number, content, place, report }
     }
 
     /// Sets the file and the place on this machine to which the content is written.
