@@ -292,7 +292,10 @@ impl LaterLines {
 /// Whether a tool of this kind reads, searches, lists, writes or edits files. Error words in the
 /// result of a successful call of such a tool do not report a failure.
 fn shows_files(kind: ToolKind) -> bool {
-    kind.changes_file() || matches!(kind, ToolKind::Read | ToolKind::Search | ToolKind::List)
+    matches!(
+        kind,
+        ToolKind::Read | ToolKind::Search | ToolKind::Write | ToolKind::Edit | ToolKind::List
+    )
 }
 
 /// An excerpt with the lines of a result that are worth keeping; empty if there are none. `errors`

@@ -191,7 +191,6 @@ fn what_is_kept_of_a_result_depends_on_its_tool() {
         (ToolKind::Search, false, ""),
         (ToolKind::Write, false, ""),
         (ToolKind::Edit, false, ""),
-        (ToolKind::Patch, false, ""),
         (ToolKind::List, false, ""),
         (ToolKind::Read, true, errors),
         (ToolKind::Edit, true, errors),
