@@ -59,7 +59,7 @@ pub use history::{HistoryVersion, VersionHistory, VersionReason};
 pub use moved::{file_with_version, files_at_place, present_path, versions_at_place};
 pub use prune::{ProjectRules, PruneReport, PrunedFile, RetentionRules};
 pub use restore::{InterruptedRestore, RestoreVersion, RestoredVersion, VersionFolder};
-pub(crate) use restore::{complete_restores_of, interrupted_restores};
+pub(crate) use restore::{complete_restores_of, interrupted_restores, remove_abandoned};
 pub use transfer::{
     ReceivedVersions, StagedVersions, VaultPack, files_of_session, place_here, receive_versions,
 };
@@ -326,6 +326,7 @@ impl<'a> Keeper<'a> {
     /// As [`scan`](Keeper::scan), without merging packs.
     fn scan_all(&mut self) -> Result<ScanReport> {
         let restores = restore::complete_restores(self.config, &mut self.vault);
+        restore::remove_abandoned(self.config);
         for _ in 0..ATTEMPTS {
             let (candidates, mut report) = self.candidates(self.agent);
             report.completed.clone_from(&restores.completed);
@@ -622,8 +623,37 @@ impl<'a> Keeper<'a> {
                 });
             }
         }
+        self.add_orphans(agent, &forgotten, &mut candidates);
         let files = candidates.len() as u64;
         (candidates, ScanReport { files, unread, ..ScanReport::default() })
+    }
+
+    /// Adds the kept files of sub-agents that still exist although the file of their session does
+    /// not. With rules for projects none is added: only the session says where it was run.
+    fn add_orphans(
+        &self,
+        agent: Option<&str>,
+        forgotten: &Forgotten,
+        candidates: &mut Vec<Candidate>,
+    ) {
+        if self.project.is_some() || !self.rules.projects.is_empty() {
+            return;
+        }
+        let found: BTreeSet<PathBuf> = candidates.iter().map(|it| it.path.clone()).collect();
+        for file in self.vault.files().filter(|file| file.machine == self.vault.machine()) {
+            let is_wanted = file.part.is_some()
+                && agent.is_none_or(|agent| agent == file.agent)
+                && !forgotten.has(&file.agent, &file.session);
+            if is_wanted && !found.contains(&file.path) && file.path.is_file() {
+                candidates.push(Candidate {
+                    agent: file.agent.clone(),
+                    session: file.session.clone(),
+                    part: file.part.clone(),
+                    path: file.path.clone(),
+                    listed: None,
+                });
+            }
+        }
     }
 
     /// Whether a session may be kept, by the folder in which it was run: this must be in `project`,

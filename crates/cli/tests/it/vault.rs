@@ -264,6 +264,25 @@ fn the_last_content_of_a_deleted_session_is_not_removed_without_a_question() {
     assert_eq!(fs::read(place(&world)).expect("a session"), versions[3]);
 }
 
+/// The keeper's clock was ten days behind when it saw the second version.
+#[test]
+fn a_clock_that_is_set_back_makes_no_version_older() {
+    let world = World::new();
+    let path = world.pi(PI, sessions::pi(PI));
+    let keep = |day: &str| {
+        let keep = ["keep", "--all", "--once", "--set", "keep.days=5"];
+        let time = format!("2026-11-{day}T10:00:00Z");
+        let done = world.command(&keep).env("EPITOME_NOW", time).output();
+        assert!(done.expect("the program runs").status.success());
+    };
+    keep("20");
+    fs::write(&path, &sessions::pi(PI)[..400]).expect("a session");
+    keep("10");
+    keep("20");
+    assert_eq!(world.status(&["restore", PI, "--at", "1", "--yes"]), 0);
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::pi(PI));
+}
+
 #[test]
 fn the_oldest_versions_go_until_the_vault_is_small_enough() {
     let world = World::new();

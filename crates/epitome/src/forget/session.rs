@@ -15,7 +15,7 @@ use crate::history::History;
 use crate::history::Version::AsItWas;
 use crate::keep::{
     ContentChange, FileKey, Forgotten, InterruptedRestore, Vault, VaultMatch, Version,
-    complete_restores_of, find, interrupted_restores,
+    complete_restores_of, find, interrupted_restores, remove_abandoned,
 };
 use crate::ops::is_no_part;
 use crate::place;
@@ -197,6 +197,7 @@ impl ForgetSession {
     /// because the session is in use, the error of that: nothing is forgotten then.
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
         let completed = self.complete_restores(config)?;
+        remove_abandoned(config);
         let mut report = ForgetReport { completed, ..self.report(config)? };
         // This is done first, so that no keeper adds the session again meanwhile.
         let mut forgotten = Forgotten::read(config)?;

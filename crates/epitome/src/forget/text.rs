@@ -12,6 +12,7 @@ use super::{ForgetAction, ForgetReport, ForgottenCopy, LeftOutText, PlaceKind, P
 use crate::archive::GcMode;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
+use crate::keep::remove_abandoned;
 use crate::ops::{LockedFile, SessionPart, replace_all};
 use crate::place;
 use crate::redact::FORGOTTEN_RULE;
@@ -82,6 +83,7 @@ impl ForgetText {
     /// was done until then stays done, and the hint says so. A session that cannot be changed is no
     /// error: its place has a reason.
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
+        remove_abandoned(config);
         let report = self.report(config)?;
         self.carry_out(config, report).map_err(|err| {
             let hint = match err.hint() {

@@ -14,6 +14,7 @@ use crate::archive::{Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
 use crate::error::Result;
 use crate::place;
+use crate::rows;
 
 /// The versions of a kept file, and of the files that belong to it. Its serde form is the JSON of
 /// `epitome history --json` (`docs/json.md`), to which members are only added.
@@ -205,7 +206,9 @@ impl VersionHistory {
                 let before = earlier.last().copied();
                 let mut listed = history_version(version, change, before.map(|(_, it)| it));
                 listed.earlier_path = (kept.path != path).then(|| kept.path.clone());
-                listed.reason = reason(version, change, before.map(|(_, it)| it), &generations)
+                let is_rows = rows::split(&kept.path).is_some();
+                let before_it = before.map(|(_, it)| it);
+                listed.reason = reason(version, change, before_it, &generations, is_rows)
                     .or_else(|| explained(vault, (kept, version), change, before, &generations));
                 let is_same = before.is_some_and(|(_, it)| it.digest == version.digest);
                 if listed.reason.is_none() && !is_same && compacted.contains(&version.number) {
@@ -367,12 +370,14 @@ fn made_by(made: &Generation) -> VersionReason {
     }
 }
 
-/// What epitome did to a file, if the archive or the vault says that epitome changed it.
+/// What epitome did to a file, if the archive or the vault says that epitome changed it. `is_rows`
+/// says whether the file is a session in a database.
 fn reason(
     version: &Version,
     change: ContentChange,
     before: Option<&Version>,
     generations: &[Generation],
+    is_rows: bool,
 ) -> Option<VersionReason> {
     if let Some(Cause::Restored(version)) = version.cause {
         return Some(VersionReason::RestoredVersion { version });
@@ -390,7 +395,8 @@ fn reason(
         // The agent may have appended something before the compacted session was seen.
         generations.iter().rev().find(|it| {
             let is_possible = match change {
-                ContentChange::Rewritten => true,
+                // Of a file, `explained` looks whether it begins with the result of a compaction.
+                ContentChange::Rewritten => is_rows || it.is_restore(),
                 ContentChange::Appended => {
                     it.before.len < it.after.len && before.digest.len < it.after.len
                 }

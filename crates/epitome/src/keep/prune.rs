@@ -234,7 +234,8 @@ impl Plan {
 
 /// A version that is not the last of its file.
 struct Replaced<'v> {
-    /// When the next version was seen.
+    /// When the next version was seen; if the clock was set back, the latest time at which this
+    /// version or one before it was seen.
     at: Timestamp,
     file: &'v FileKey,
     version: &'v Version,
@@ -249,9 +250,12 @@ fn replaced_versions(vault: &Vault) -> Vec<Replaced<'_>> {
         let versions: Vec<&Version> = vault.versions(file).collect();
         let newest = versions.iter().rev().find(|version| !version.is_deleted());
         let newest = newest.map(|version| version.number);
+        // A version was not replaced before it was seen, even if the clock was set back since.
+        let mut latest = Timestamp::MIN;
         for pair in versions.windows(2) {
+            latest = latest.max(pair[0].seen).max(pair[1].seen);
             replaced.push(Replaced {
-                at: pair[1].seen,
+                at: latest,
                 file,
                 version: pair[0],
                 is_newest_content: newest == Some(pair[0].number),

@@ -2,6 +2,7 @@
 
 mod completion;
 mod rolled_back;
+mod workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,6 +21,8 @@ use completion::complete_all;
 pub(super) use completion::complete_restores;
 pub(crate) use completion::{complete_restores_of, interrupted_restores};
 use rolled_back::{RolledBackFile, difference};
+use workspace::Workspace;
+pub(crate) use workspace::remove_abandoned;
 
 use crate::archive::{Digest, Hash};
 use crate::config::Config;
@@ -84,7 +87,7 @@ pub struct RestoredVersion {
 /// A version of a session in a temporary folder, which is removed when the value is dropped.
 #[derive(Debug)]
 pub struct VersionFolder {
-    _folder: tempfile::TempDir,
+    _folder: Workspace,
     session: PathBuf,
 }
 
@@ -148,7 +151,7 @@ impl RestoreVersion<'_> {
     /// The errors of [`plan_copy`](RestoreVersion::plan_copy); `Disk` if the folder cannot be
     /// written.
     pub fn to_folder(&self, config: &Config, vault: &Vault) -> Result<VersionFolder> {
-        let folder = temporary_folder(config)?;
+        let folder = Workspace::new(config)?;
         let failed = |err| Error::writing(err, "the version", folder.path());
         let own = present_path(config, vault, self.file);
         let own = own.parent().unwrap_or(Path::new(""));
@@ -417,7 +420,7 @@ impl RestoreVersion<'_> {
         if files.is_empty() {
             return Ok(());
         }
-        let home = temporary_folder(config)?;
+        let home = Workspace::new(config)?;
         let failed = |err| Error::reading(err, "the version", home.path());
         let environment = Environment::from_home(&home.path().canonicalize().map_err(failed)?);
         let there = agent.folder(&environment);
@@ -506,14 +509,6 @@ fn write_below(folder: &Path, rest: &Path, content: &FileSource) -> Result<()> {
         Err(err) if err.kind() != ErrorKind::Exists => Err(err),
         Ok(_) | Err(_) => Ok(()),
     }
-}
-
-/// An empty temporary folder in the home of epitome. If the process is killed, `forget` finds there
-/// what it left.
-fn temporary_folder(config: &Config) -> Result<tempfile::TempDir> {
-    disk::private_folder(&config.home)?;
-    let made = tempfile::Builder::new().prefix("epitome-").tempdir_in(&config.home);
-    made.map_err(|err| Error::writing(err, "the version", &config.home))
 }
 
 /// The report of the first target. The reports of the others are its parts, except those whose

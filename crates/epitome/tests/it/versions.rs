@@ -466,6 +466,59 @@ fn a_compaction_that_was_undone_after_an_append_is_named() {
     assert_eq!(reasons, [None, Some(compacted), Some(VersionReason::Restored)]);
 }
 
+#[test]
+fn a_rewrite_after_an_undone_compaction_is_no_compaction() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = Config::from_home(home.path());
+    let path = home.path().join(place("pi", "01a1fbbd-1a90-75a1-9b38-7d1e8576fdb5"));
+    let bytes = fixtures::get("pi", "pricing").bytes();
+    write(&path, &[&bytes]);
+    let mut keeper = Keeper::open(&config).expect("a vault");
+    keeper.scan().expect("a scan");
+    let run = config.begin_run("test");
+    let recipe = epitome::built_in("epitome").expect("a recipe");
+    let counter = epitome_tokens::Estimate::new();
+    let session = OpenSession::new(&config, &path);
+    Compact::new(&recipe, &counter, &run).run(&session).expect("it is compacted");
+    Restore::default().run(&OpenSession::new(&config, &path)).expect("it is restored");
+    assert_eq!(fs::read(&path).expect("a session"), bytes);
+    // The agent takes a line out of the middle before the next scan.
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    lines.remove(6);
+    write(&path, &lines);
+    keeper.scan().expect("a scan");
+    assert_eq!(reasons(&config, &path), [None, None]);
+}
+
+#[test]
+fn a_sub_agent_is_kept_after_the_file_of_its_session_is_gone() {
+    let home = tempfile::tempdir().expect("a folder");
+    let config = Config::from_home(home.path());
+    let path = home.path().join(place("claude", "0001"));
+    let fixture = fixtures::get("claude", "pricing");
+    write(&path, &[&fixture.bytes()]);
+    let agent = fixture.sub_agents().into_iter().next().expect("a sub-agent");
+    let part = path.with_extension("").join("subagents").join(agent.file_name().expect("a name"));
+    let bytes = fs::read(&agent).expect("a sub-agent");
+    write(&part, &[&bytes]);
+    let mut keeper = Keeper::open(&config).expect("a vault");
+    keeper.scan().expect("a scan");
+    fs::remove_file(&path).expect("a session");
+    let line = bytes.split_inclusive(|byte| *byte == b'\n').next_back().expect("a line");
+    let longer = [&bytes, line].concat();
+    write(&part, &[&longer]);
+    keeper.scan().expect("a scan");
+    let mut files = keeper.vault().files().filter(|file| file.part.is_some());
+    let file = files.next().expect("the sub-agent").clone();
+    let mut kept_bytes = Vec::new();
+    keeper.vault().write_version(&file, 2, &mut kept_bytes).expect("a version");
+    assert_eq!(kept_bytes, longer);
+    fs::remove_file(&part).expect("a sub-agent");
+    keeper.scan().expect("a scan");
+    let last = keeper.vault().versions(&file).next_back().expect("a version");
+    assert_eq!((last.number, last.is_deleted()), (3, true));
+}
+
 /// Lines that have nothing in common with those of another seed.
 fn noise(seed: u64, lines: u64) -> Vec<u8> {
     let line = |n: u64| {

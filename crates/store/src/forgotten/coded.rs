@@ -116,6 +116,7 @@ pub(super) fn find(texts: &[CodedText], bytes: &[u8], mut each: impl FnMut(Span)
     for (at, byte) in first.map(|(at, byte)| (at, *byte)) {
         let codes: Vec<(usize, Code)> = match (byte, bytes.get(at + 1)) {
             (b'\\', Some(b'u' | b'U' | b'x' | b'e' | b'E' | b'0'..=b'3')) => escapes(bytes, at),
+            (b'\\', Some(next)) if escape::is_quoted_in_shells(*next) => escapes(bytes, at),
             (b'\\', _) => continue,
             _ => code(bytes, at).map(|code| (at, code)).into_iter().collect(),
         };
@@ -303,6 +304,21 @@ mod tests {
         ] {
             check_whole("pass\"word-\u{e9}-42x>9", bytes);
         }
+    }
+
+    #[test]
+    fn characters_may_be_quoted_for_a_shell() {
+        for bytes in [
+            r"pa\$\$w0rd&More\!x",
+            r"pa\\$\\$w0rd&More\\!x",
+            r"pa\$\$w0rd\&More\!x",
+            r"pa\\\\$\\\\$w0rd\\\\&More\\\\!x",
+            r"pa\\$\\$w0rd\\u0026More\\!x",
+        ] {
+            check_whole("pa$$w0rd&More!x", bytes);
+        }
+        check_whole("$ecret word's", r"\$ecret\ word\'s");
+        assert_eq!(found("a$b", r"a\%b"), []);
     }
 
     #[test]

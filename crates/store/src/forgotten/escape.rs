@@ -1,4 +1,4 @@
-//! Escapes of characters in JSON, C and shells, such as `\u002f`, `\x2f`, `\057` and `\e`.
+//! Escapes of characters in JSON, C and shells, such as `\u002f`, `\x2f`, `\057`, `\e` and `\$`.
 
 use super::json::slashes;
 
@@ -22,8 +22,15 @@ pub(super) fn char_at(bytes: &[u8], at: usize, level: u32) -> Option<(char, usiz
         b'x' | b'0'..=b'3' => utf8(bytes, at, level),
         b'a' => Some(('\u{7}', after)),
         b'e' | b'E' => Some(('\u{1b}', after)),
+        byte if is_quoted_in_shells(byte) => Some((char::from(byte), after)),
         _ => None,
     }
+}
+
+/// Whether shells take a backslash before this byte for a mark that the byte means itself: before
+/// punctuation and a space. `"` and `/` are left out, because JSON escapes them in the same way.
+pub(super) fn is_quoted_in_shells(byte: u8) -> bool {
+    (byte.is_ascii_punctuation() || byte == b' ') && !matches!(byte, b'"' | b'/' | b'\\')
 }
 
 /// The number of backslashes at `at`.

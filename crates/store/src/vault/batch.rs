@@ -17,6 +17,10 @@ use crate::archive::{Digest, Hash, pack_name};
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
 
+/// How many numbers of versions are left free for a part of the vault that cannot be read. More
+/// versions of one file between two parts that can be read are unlikely.
+pub(super) const GAP: u64 = 1_000;
+
 /// The zstd compression level of chunks.
 pub(super) const LEVEL: i32 = 9;
 /// How many times a file is read at most, if it is written to while it is read.
@@ -85,6 +89,14 @@ impl Vault {
             last: BTreeMap::new(),
             is_damaged: false,
         }
+    }
+
+    /// The number of the next version of a file whose last version is `last` (0 if it has none),
+    /// counted from `before`. If a part of the vault that may have later versions cannot be read, a
+    /// gap is left for their numbers: that part may be put back from a backup.
+    fn number_after(&self, file: &FileKey, last: u64, before: u64) -> u64 {
+        let gap = if self.index.may_have_later(file, last) { GAP } else { 0 };
+        before + gap + 1
     }
 
     /// The last version of a file that is not a deletion.
@@ -212,7 +224,7 @@ impl Batch<'_> {
         if last.is_deleted() {
             return false;
         }
-        let number = last.number + 1;
+        let number = self.vault.number_after(file, last.number, last.number);
         self.last.insert(file.clone(), last.number);
         let draft = Draft {
             digest: Digest::from_bytes(b""),
@@ -364,7 +376,7 @@ impl Batch<'_> {
         self.last.insert(file.clone(), last);
         let before =
             if last > 0 { last } else { self.counted_from.get(file).copied().unwrap_or(0) };
-        let number = before + 1;
+        let number = self.vault.number_after(file, last, before);
         let version = draft.into_version(number, self.now, stamp, modified);
         self.versions.insert(file.clone(), version);
         Put::New(change)

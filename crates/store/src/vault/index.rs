@@ -245,6 +245,15 @@ impl Index {
             .any(|(first, last)| (*first..=*last).contains(&pack))
     }
 
+    /// Whether a pack of a machine cannot be read that was written after the version `number` of a
+    /// file, so that it may contain later versions of the file. If the file has no such version:
+    /// whether any pack of the machine cannot be read.
+    pub fn may_have_later(&self, file: &FileKey, number: u64) -> bool {
+        let held = self.files.get(file).and_then(|versions| versions.get(&number));
+        let pack = held.map_or(0, |held| held.pack);
+        self.packs_of(&file.machine).any(|(number, facts)| number > pack && facts.damage.is_some())
+    }
+
     /// The number for the next pack of a machine.
     pub fn next_pack(&self, machine: &str) -> u64 {
         self.packs_of(machine).next_back().map_or(0, |(number, _)| number) + 1

@@ -240,9 +240,16 @@ impl Vault {
             self.refresh()?;
             if let Some(damage) = self.damaged().next() {
                 let what = "a part of the vault cannot be read, and keeps more from being removed";
+                let hint = match damage.kind() {
+                    ErrorKind::NoPermission => "make that file readable, and repeat this",
+                    _ => {
+                        "put that file back from a backup, or delete it if what is in it may be \
+                         lost, and repeat this"
+                    }
+                };
                 return Err(Error::new(ErrorKind::Archive, what)
                     .because(damage.clone())
-                    .with_hint("what is in it is lost: delete that file, and repeat this"));
+                    .with_hint(hint));
             }
             let files = affected(self, &self.machine)?;
             let numbers = self.packs_to_replace(&files);

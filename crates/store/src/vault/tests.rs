@@ -12,6 +12,8 @@ use crate::archive::MemoryStore;
 use crate::archive::pack_name;
 use crate::step::fault;
 
+use super::batch::GAP;
+
 mod histories;
 mod transfers;
 
@@ -209,6 +211,46 @@ fn a_damaged_chunk_is_named_and_the_rest_comes_back() {
     assert_eq!((err.kind(), err.path()), (ErrorKind::Archive, Some(&*pack)));
     assert!(err.to_string().contains(&err_chunk(&vault, &key)), "{err}");
     assert_eq!(read(&vault, &key, 2).expect("it comes back"), b"another");
+}
+
+/// A pack that cannot be read for a while, and comes back, for example from a backup, gives back all
+/// its versions, next to those that were kept meanwhile.
+#[test]
+fn versions_that_could_not_be_read_meanwhile_come_back_with_their_numbers() {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("s.jsonl");
+    let keep = |content: &[u8]| {
+        fs::write(&path, content).expect("a file");
+        let mut vault = Vault::create(home.path(), "seed").expect("a vault");
+        let mut batch = vault.begin(Timestamp::UNIX_EPOCH);
+        let file = batch.key("pi", "s", None, &path);
+        batch.put_file(&file, &path).expect("it is read");
+        batch.commit().expect("it is written");
+        file
+    };
+    keep(b"one");
+    let file = keep(b"one two");
+    let vault = Vault::open(home.path()).expect("a vault");
+    let pack = vault.store.location(&pack_name(vault.machine(), 2));
+    let bytes = fs::read(&pack).expect("a pack");
+    fs::write(&pack, b"").expect("a pack");
+    keep(b"one three");
+    keep(b"one three four");
+    fs::write(&pack, bytes).expect("a pack");
+    keep(b"one three four five");
+    let vault = Vault::open(home.path()).expect("a vault");
+    let versions: Vec<(u64, Vec<u8>)> = vault
+        .versions(&file)
+        .map(|it| (it.number, read(&vault, &file, it.number).expect("it comes back")))
+        .collect();
+    let expect = [
+        (1, b"one".to_vec()),
+        (2, b"one two".to_vec()),
+        (GAP + 2, b"one three".to_vec()),
+        (GAP + 3, b"one three four".to_vec()),
+        (GAP + 4, b"one three four five".to_vec()),
+    ];
+    assert_eq!(versions, expect);
 }
 
 /// The hash of the first chunk of the first version of a file, as text.

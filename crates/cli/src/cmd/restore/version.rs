@@ -155,7 +155,10 @@ fn render(report: &RestoredVersion) -> String {
         let before = part.replaced.map(|number| format!(", before kept as version {number}"));
         let before = before.unwrap_or_default();
         match part.deleted {
-            true => lines.add("deleted", format!("{name}  did not exist then{before}")),
+            true => {
+                let verb = if report.dry_run { "would delete" } else { "deleted" };
+                lines.add(verb, format!("{name}  did not exist then{before}"));
+            }
             false => lines.add("with", format!("{name}  version {}{before}", part.version)),
         }
     }

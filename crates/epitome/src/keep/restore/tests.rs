@@ -307,6 +307,23 @@ fn a_sub_agent_that_did_not_exist_when_a_version_was_seen_is_kept_and_deleted() 
 }
 
 #[test]
+fn copies_that_a_killed_restore_left_are_removed_and_no_others() {
+    let session = Interrupted::new();
+    let left = session.config.home.join("epitome-a1b2c3/.codex/sessions/s.jsonl");
+    let vault = session.config.vault().expect("a vault");
+    let restore = RestoreVersion { file: &session.file, number: 1, force: false };
+    let used = restore.to_folder(&session.config, &vault).expect("a folder");
+    fs::create_dir_all(left.parent().expect("a folder")).expect("a folder");
+    fs::write(&left, "a whole session").expect("written");
+    scan(&session.config);
+    assert!(!session.config.home.join("epitome-a1b2c3").exists());
+    assert_eq!(fs::read(used.session()).expect("a copy"), session.first[0]);
+    let path = used.session().to_owned();
+    drop(used);
+    assert!(!path.parent().expect("a folder").exists());
+}
+
+#[test]
 fn a_sub_agent_that_was_deleted_when_a_version_was_seen_is_deleted_again() {
     for is_made_before_the_next_version in [false, true] {
         let session = Interrupted::new();
