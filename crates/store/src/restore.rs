@@ -232,7 +232,8 @@ enum WayEnd {
 ///
 /// # Errors
 ///
-/// If generations were undone, and the wanted one was not among them.
+/// If generations were undone, but the file right after the wanted one was not reached, or if a
+/// generation cannot be undone.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],

@@ -151,7 +151,7 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// The errors of [`open`](Vault::open).
+    /// `Archive` if a folder cannot be listed.
     pub fn in_store(
         store: Arc<dyn PackStore>,
         machine: String,

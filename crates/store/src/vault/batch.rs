@@ -40,13 +40,14 @@ pub struct Batch<'v> {
     /// For each file whose version in this batch refers to a version in a pack: the digest of that
     /// other version.
     bases: BTreeMap<FileKey, Digest>,
-    /// For a file of which the vault has no versions, the number of its last version under another
-    /// key: its versions are numbered after that.
+    /// For files that had another key before: the number of the last version under that key. If the
+    /// vault has no version under the present key, new versions are numbered from there on.
     counted_from: BTreeMap<FileKey, u64>,
-    /// The number of the last version that each file had when it was added to this batch.
+    /// The number of the last version that each file had when it was added to this batch; 0 if it
+    /// had none.
     last: BTreeMap<FileKey, u64>,
-    /// Whether the last version of the file that is being read is lost or damaged. If so, the file
-    /// is kept as a whole, and a chunk that is in a pack is used only if it can be read.
+    /// Whether the last version of the file that is being read is lost or damaged. If so, the new
+    /// version does not extend the last one, and chunks in packs are used only if they can be read.
     is_damaged: bool,
 }
 
@@ -56,8 +57,8 @@ pub enum Put {
     /// The file has a new version.
     New(ContentChange),
     /// The content is that of the last version. As long as the file has this stamp, the content is
-    /// still the same. `None` if the file was changed so recently that its stamp proves nothing,
-    /// and for content that is not a file.
+    /// still the same. `None` if the stamp proves nothing, for example because the file was changed
+    /// a moment ago, and for content that is not a file.
     Same(Option<FileStamp>),
     /// The file changed all the time while it was read. Nothing was recorded.
     Changing,
@@ -105,9 +106,9 @@ impl Vault {
     }
 
     /// Whether a new version can refer to the last version of a file: all that the last version
-    /// needs is in packs that can be read. The first call for a file reads the content of that
-    /// version back; later calls only look for its chunks in the lists of the packs. True if the
-    /// vault has no content of the file.
+    /// needs is in packs that can be read. Its content is read back for this until that succeeds
+    /// once; later calls only look for its chunks in the lists of the packs. True if the vault has
+    /// no content of the file.
     fn is_last_intact(&mut self, file: &FileKey) -> bool {
         let Some(last) = self.last_content(file) else { return true };
         let number = last.number;
@@ -386,8 +387,8 @@ impl Batch<'_> {
     ///
     /// # Errors
     ///
-    /// `Disk` or `NoPermission` if the pack cannot be written; `Archive` if the vault cannot be
-    /// listed. Nothing is recorded then.
+    /// `Disk` or `NoPermission` if the pack cannot be written: nothing is recorded then. `Archive`
+    /// if the vault cannot be listed.
     pub fn commit(mut self) -> Result<Committed> {
         if self.versions.is_empty() {
             return Ok(Committed::Written(Vec::new()));

@@ -58,8 +58,8 @@ impl Index {
         }
         let is_gone = self.packs.keys().any(|id| !here.contains(id));
         if is_gone {
-            // Forget all packs and read them again: the versions of a deleted pack are in another
-            // pack, which may have been read already.
+            // Forget all packs and read them again: versions of a deleted pack may be in another
+            // pack that was read already.
             *self = Index::default();
         }
         let mut is_new = false;

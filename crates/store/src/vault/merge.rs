@@ -36,8 +36,8 @@ impl Vault {
     ///
     /// The merged pack has the same versions. Of a file that was appended to, it lists all chunks
     /// only for the newest version; older versions refer to that version as beginnings of it.
-    /// Chunks that no version needs any more are left out. A pack with a damaged chunk stays as it
-    /// is.
+    /// Chunks that no version needs any more are left out if all packs can be read. A pack with a
+    /// damaged chunk stays as it is.
     ///
     /// # Errors
     ///
@@ -106,8 +106,8 @@ impl Vault {
         Ok(Some((before, after)))
     }
 
-    /// Reads all of a pack that was just written. Returns its length. A pack that is not as it was
-    /// written is deleted.
+    /// Reads all of a pack that was just written, and returns its length. If a piece is not as it
+    /// was written, the pack is deleted.
     pub(super) fn prove(&self, name: &str) -> Result<u64> {
         let pack = Pack::open(self.store.open(name)?, self.store.location(name))?;
         let read = versions_in(&pack)
@@ -143,7 +143,7 @@ pub(super) struct Merge<'v> {
     pieces: PieceWriter,
     /// The chunks that were written to the new pack.
     written: HashSet<Hash>,
-    /// The chunks in the packs that are not merged.
+    /// The chunks that are not written, because packs that are not merged have them.
     elsewhere: HashSet<Hash>,
 }
 
@@ -261,7 +261,7 @@ impl<'v> Merge<'v> {
         Ok(())
     }
 
-    /// All chunks that any version of this machine needs after the merge.
+    /// The chunks that the merge must not lose.
     fn needed(&self, files: &PackVersions) -> HashSet<Hash> {
         let numbers: BTreeSet<u64> = self.packs.iter().map(|(number, _)| *number).collect();
         if self.vault.damaged().next().is_some() {

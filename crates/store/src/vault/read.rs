@@ -13,7 +13,7 @@ use crate::archive::{Digest, Hash, pack_name};
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// How many packs are open at once.
+/// How many packs a [`ChunkReader`] has open at once, at most.
 const OPEN: usize = 8;
 
 /// A part of a content: the first `len` bytes of these chunks, one after the other.

@@ -49,17 +49,17 @@ const WORDS: [&str; 5] = [
 pub type VersionNumbers = BTreeMap<FileKey, BTreeSet<u64>>;
 
 impl Vault {
-    /// Removes versions, and all chunks that no other version needs. A version that refers to a
-    /// removed one then refers to a later version, or gets its own chunks. Numbers that do not
-    /// exist are ignored.
+    /// Removes versions, and all chunks that none of the remaining versions needs. A version that
+    /// refers to a removed one then refers to a later version, or gets its own chunks. Numbers that
+    /// do not exist are ignored.
     ///
     /// # Errors
     ///
-    /// The versions of one machine after the other are removed; after an error, those of the
-    /// machines before it are gone. `Archive` if a part of the vault cannot be read, `Disk` or
-    /// `NoPermission` if a new pack cannot be written: then nothing of the present machine is
-    /// removed. `Disk` or `NoPermission` if an old pack cannot be deleted: then it still has what
-    /// was to be removed.
+    /// Versions are removed machine by machine; an error at one machine does not bring back those
+    /// of earlier ones. `Archive` if a part of the vault cannot be read, `Disk` or `NoPermission`
+    /// if a new pack cannot be written: then the machine still has all its versions. `Disk` or
+    /// `NoPermission` if an old pack cannot be deleted: then that pack still has what was to be
+    /// removed.
     pub fn remove(&mut self, versions: &VersionNumbers) -> Result<Removed> {
         let none = BTreeSet::new();
         self.replace_packs(
@@ -126,7 +126,7 @@ impl Vault {
     }
 
     /// The decompressed content of a version of a compressed file. `None` if the version is not
-    /// compressed, or is damaged as a compressed file.
+    /// compressed, or if its compressed content is damaged or too long.
     ///
     /// # Errors
     ///
@@ -283,8 +283,8 @@ impl Vault {
         self.refresh().map(drop)
     }
 
-    /// Deletes packs, the newest first, because versions in newer packs refer to versions in older
-    /// ones.
+    /// Deletes packs, those with the highest numbers first, because versions mostly refer to
+    /// versions in packs with lower numbers. Tries all packs even if one cannot be deleted.
     fn delete_packs(&self, numbers: &BTreeSet<u64>) -> Result<()> {
         let mut failed = None;
         for number in numbers.iter().rev() {
@@ -333,8 +333,9 @@ impl Vault {
     }
 }
 
-/// Removes all references to versions of a file that are not in the list. A version that had one
-/// refers to a later version in the list that begins with its content, or else gets its own chunks.
+/// Removes all references to versions of a file that are not in the list. A version with such a
+/// reference then refers to a later version in the list, if that one begins with the same content,
+/// or else gets its own chunks.
 pub(super) fn stand_alone(merge: &mut Merge<'_>, listed: &mut FileVersions) -> Result<(), Failed> {
     let numbers: BTreeSet<u64> = listed.versions.iter().map(|it| it.number).collect();
     let is_broken =

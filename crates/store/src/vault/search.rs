@@ -126,7 +126,8 @@ pub(super) fn mask_versions(
         found.insert(version.number, search.occurrences(&listed.file, version)?);
     }
     drop(search);
-    // The longest version gets chunks. Versions that are its beginning refer to it.
+    // In each turn, the longest remaining version gets chunks. Versions whose content is the
+    // beginning of that version refer to it.
     let mut order: Vec<usize> = (0..listed.versions.len()).collect();
     order.retain(|at| !listed.versions[*at].is_deleted());
     order.sort_by_key(|at| std::cmp::Reverse((listed.versions[*at].digest.len, *at)));
@@ -269,7 +270,7 @@ impl<'a> MaskedReader<'a> {
         Ok(())
     }
 
-    /// Hashes masked bytes, and records the digests at those lengths that end in them.
+    /// Hashes masked bytes, and records a digest at each of `lens` that is reached in these bytes.
     fn hash(&mut self, mut bytes: &[u8]) {
         let end = self.at + bytes.len() as u64;
         let wanted: Vec<u64> = self.lens.range(self.at..=end).copied().collect();

@@ -156,7 +156,8 @@ impl Vault {
     /// to the machine that recorded them. A version that the vault has is replaced only if it is
     /// damaged, and by the same content.
     ///
-    /// `is_wanted` says which files may be added, such as all but those that were forgotten here.
+    /// `is_wanted` says which files may be added: for example all except those that were forgotten
+    /// on this machine.
     ///
     /// # Errors
     ///
@@ -224,9 +225,9 @@ impl Vault {
         Ok(())
     }
 
-    /// Keeps only those versions of a received file that are wanted, that the vault does not have
-    /// or has damaged, and that can be restored from what was received. Returns the chunks of
-    /// versions that are damaged in this vault.
+    /// Keeps only those versions of a received file that are wanted, that the vault lacks or cannot
+    /// restore, and that can be restored from what was received. Returns the chunks of the versions
+    /// that are damaged in this vault.
     fn retain_new(
         &self,
         incoming: &Vault,

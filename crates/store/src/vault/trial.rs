@@ -19,7 +19,7 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// The errors of [`open`](Vault::open).
+    /// `Archive` if a folder cannot be listed.
     pub fn trial(&self) -> Result<Vault> {
         let store = TrialStore { store: Arc::clone(&self.store), changes: Arc::default() };
         Vault::in_store(Arc::new(store), self.machine.clone(), None)

@@ -20,9 +20,9 @@ pub struct VaultReport {
     pub versions: u64,
     /// The number of packs, including damaged ones.
     pub packs: u64,
-    /// The number of chunks that match their hash.
+    /// The number of different chunks that match their hash.
     pub chunks: u64,
-    /// The total length before compression of the chunks that match their hash.
+    /// The total length of these chunks before compression.
     #[serde(rename = "raw_bytes")]
     pub raw: Bytes,
     /// The total length on disk of all packs that can be opened.

@@ -1,4 +1,4 @@
-//! What is known of a kept file and of its versions.
+//! What the vault records of a kept file and of its versions.
 
 use std::path::PathBuf;
 
