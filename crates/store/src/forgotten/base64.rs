@@ -15,9 +15,8 @@ const INDENT: usize = 32;
 const NUMBER: usize = 9;
 /// The longest separator between the number of a line and the line.
 const SEPARATOR: usize = 16;
-/// The longest line break in bytes: `\r` and `\n`, both escaped, the indentation, which may
-/// end with
-/// an escaped tab, and the number of the line.
+/// The longest line break in bytes: `\r` and `\n`, both escaped, the indentation, which may end
+/// with an escaped tab, and the number of the line.
 const BREAK: usize = 3 * (BACKSLASHES + 1) + INDENT + NUMBER + SEPARATOR + BACKSLASHES + 5;
 
 /// The spellings of a text in base64, in both alphabets. The text may begin at any of three offsets
@@ -147,8 +146,7 @@ fn span(start: usize, end: usize) -> Span {
 }
 
 /// The length of the line break at the beginning of these bytes, with the indentation and the
-/// number
-/// of the next line; 0 if there is none.
+/// number of the next line; 0 if there is none.
 fn break_at(bytes: &[u8]) -> usize {
     let len = match bytes {
         [b'\n', ..] => 1,

@@ -18,8 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// or after a program was killed, and contains changes that are not in the database yet.
 const LOG: &str = "-wal";
 
-/// The suffix of the index of the write-ahead log: the file exists while a program uses the
-/// database.
+/// The suffix of the index of the write-ahead log: a file that exists together with the log.
 const INDEX: &str = "-shm";
 
 /// The suffix of the rollback journal: the file exists while a program writes, or after a program
