@@ -65,8 +65,8 @@ pub struct ReceivedPack {
 pub struct ImportReport {
     /// The packs that were imported.
     pub added: Vec<ImportedPack>,
-    /// Number of packs that were not added because the archive has them already, or because they
-    /// were received twice.
+    /// Number of packs that were not added because the archive, or an earlier pack of the same
+    /// import, has the same generation.
     pub known: u64,
     /// The packs that were rejected: see [`RejectedPack`].
     pub refused: Vec<RejectedPack>,

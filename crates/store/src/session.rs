@@ -12,8 +12,8 @@ use crate::source::FileSource;
 /// A session that was opened and read: its bytes, its transcript, and its faults.
 pub type Loaded<S = FileSource> = epitome_formats::session::Loaded<S>;
 
-/// Opens and reads the session at an address: a file, or rows of a database (see [`Place`]).
-/// `agent` is the name of a format; `None` means that the format is recognised.
+/// Opens and reads the session at an address (see [`Place`]). `agent` is the name of a format;
+/// `None` means that the format is recognised.
 ///
 /// # Errors
 ///

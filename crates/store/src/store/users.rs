@@ -71,7 +71,8 @@ fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
         .collect()
 }
 
-/// Whether a process has the file open for writing; `None` if it does not have it open at all.
+/// Whether a process has the file open for writing; `None` if the process does not have the file
+/// open, or if its open files cannot be listed.
 #[cfg(target_os = "linux")]
 fn has_open(process: &Path, name: &[u8], wanted: &std::fs::Metadata) -> Option<bool> {
     use std::os::unix::ffi::OsStrExt;
