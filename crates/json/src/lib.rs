@@ -3,8 +3,8 @@
 //!
 //! A [`Cursor`] walks over a text and builds nothing: it is for records of which few members
 //! matter. A [`Document`] is a tree of the [`Value`]s of a text, each with its position. Both also
-//! read strings that are not UTF-8. At the first syntax error they return [`MalformedJson`], which
-//! has its offset.
+//! read strings that are not UTF-8. At the first syntax error they return [`MalformedJson`], with
+//! the offset of the error.
 //!
 //! [`write`](mod@write) turns [`Edit`](epitome_model::Edit)s of a transcript into replacements of
 //! bytes. The order of keys, unknown members, the text of numbers and white space stay as they are.

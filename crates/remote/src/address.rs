@@ -42,7 +42,7 @@ enum Service {
 /// How failed requests are repeated, and the timeouts of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// How many times a request is repeated.
+    /// How many times a request is repeated at most.
     pub count: usize,
     /// The wait before the first repetition. Each further wait is about twice as long.
     pub first_wait: Duration,
@@ -55,7 +55,8 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// For a transfer that the user requested: failed requests are repeated for up to two minutes.
+    /// For a transfer that the user requested: a failed request is repeated up to eight times, for
+    /// up to two minutes.
     pub const LONG: Retries = Retries {
         count: 8,
         first_wait: Duration::from_millis(200),
@@ -64,8 +65,8 @@ impl Retries {
         request: Duration::from_secs(120),
     };
     /// For a transfer at the end of another command: if there is no network, the transfer must not
-    /// delay the command. Failed requests are repeated for up to three seconds; a request that the
-    /// service accepts and does not answer fails after 15 seconds.
+    /// delay the command. A failed request is repeated once, within three seconds; a request that
+    /// the service accepts and does not answer fails after 15 seconds.
     pub const SHORT: Retries = Retries {
         count: 1,
         first_wait: Duration::from_millis(100),

@@ -164,10 +164,10 @@ impl PushRecord {
     }
 }
 
-/// Copies the packs of the local archive `from` that the remote archive `to` does not have. Lists
-/// in `record` all packs of `from` that `to` then has. Packs of the remote archive are never
-/// replaced or deleted. If a request fails, the packs that were copied stay, and the next call
-/// continues.
+/// Copies the packs of the local archive `from` that the remote archive `to` does not have. Writes
+/// to `record` which packs of `from` were found in `to` or copied to it. Packs of the remote
+/// archive are never replaced or deleted. If a request fails, the packs that were copied stay, and
+/// the next call continues.
 ///
 /// # Errors
 ///
@@ -322,8 +322,8 @@ fn number_of(file: &str, extension: &str) -> Option<u64> {
 
 /// Copies packs from the remote archive to the local one, whose packs are in `local`. For a
 /// `session`, copies its packs and those of the sessions that were compacted together with it, such
-/// as its sub-agents. For `None`, copies the packs of all sessions but those that were removed from
-/// the local archive on purpose. `files` is the same as for [`Archive::import`]. Each pack is
+/// as its sub-agents. For `None`, copies the packs of all sessions, except packs that were removed
+/// from the local archive on purpose. `files` is the same as for [`Archive::import`]. Each pack is
 /// proved by its hash before it is added.
 ///
 /// # Errors

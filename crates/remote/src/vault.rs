@@ -131,9 +131,10 @@ pub fn push_vault(
     Ok(report)
 }
 
-/// Copies into `staged` the packs of other machines that were not pulled before, and the packs of
-/// this machine that its vault has lost. Proves each by its hash. `record` lists the packs that
-/// were in the remote archive at the last pull.
+/// Copies into `staged` the packs of other machines that are new since the last pull, all packs of
+/// a machine from which the vault has none, and the packs of this machine that its vault has lost.
+/// Proves each by its hash. `record` lists the packs that were in the remote archive at the last
+/// pull.
 ///
 /// # Errors
 ///

@@ -107,10 +107,10 @@ impl CodedText {
     }
 }
 
-/// Calls `each` with each occurrence of one of the texts in which at least one character is a code,
-/// or that a code breaks which shows nothing. The other characters may be escaped as in JSON, at
-/// different levels, because one program may have written the inner JSON, and another one, which
-/// escapes more or less, the outer.
+/// Calls `each` with each occurrence of one of the texts in which a character is written as a code,
+/// or which is broken by a code that shows nothing. The other characters may be escaped as in JSON,
+/// at different levels: the programs that wrote the inner and the outer JSON may differ in what they
+/// escape.
 pub(super) fn find(texts: &[CodedText], bytes: &[u8], mut each: impl FnMut(Span)) {
     let first = bytes.iter().enumerate().filter(|(_, byte)| FIRST[usize::from(**byte)]);
     for (at, byte) in first.map(|(at, byte)| (at, *byte)) {
@@ -132,8 +132,8 @@ pub(super) fn find(texts: &[CodedText], bytes: &[u8], mut each: impl FnMut(Span)
     }
 }
 
-/// The escapes whose last backslash is at `last`, each with its offset: with fewer of its
-/// backslashes, an escape is one of a lower level of JSON.
+/// The escapes whose last backslash is at `last`, each with the offset at which it begins. There
+/// can be one on each level of JSON, because escapes of lower levels have fewer backslashes.
 fn escapes(bytes: &[u8], last: usize) -> Vec<(usize, Code)> {
     let found = (1..=json::LEVELS).filter_map(|level| {
         let at = (last + 1).checked_sub(json::slashes(level))?;

@@ -1,5 +1,4 @@
-//! Tests of the vault: each version that a scan recorded is restored to the byte, whatever was done
-//! to the file and to the vault since.
+//! Tests of the vault: versions are restored to the byte after changes of the file and the vault.
 
 use std::fs;
 use std::path::Path;

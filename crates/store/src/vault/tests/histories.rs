@@ -24,8 +24,8 @@ const NAMES: [&str; 3] = ["a.jsonl", "b.jsonl", "c.jsonl"];
 /// The text that the step `Forget` forgets.
 const SECRET: &str = "the text that is forgotten";
 
-/// A step of a history. Where a step has a number of a write, the process is killed before that
-/// write, if there is one.
+/// A step of a history. An `Option` in a step is the number of a write: the keeper is killed before
+/// that write, if it gets that far.
 #[derive(Clone, Debug)]
 enum Step {
     /// The agent appends this many bytes to a file, which is made if it does not exist.
@@ -330,8 +330,7 @@ impl Fake {
         }
     }
 
-    /// Adds the present contents of the files to `seen`, where they differ from the last contents
-    /// in it.
+    /// Adds the present content of each file to `seen`, unless it is the last one there already.
     fn note(&mut self) {
         for (file, name) in NAMES.iter().enumerate() {
             let content = fs::read(self.path(file)).ok();
