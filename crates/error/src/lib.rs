@@ -89,7 +89,7 @@ pub enum ErrorKind {
     Settings,
     /// There is no recipe of that name, or its file cannot be read or is not a recipe.
     Recipe,
-    /// An internal error: a guarantee of epitome does not hold, and nothing was written.
+    /// An internal error: a guarantee of epitome does not hold.
     Broken,
 }
 

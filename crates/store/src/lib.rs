@@ -1,6 +1,6 @@
 //! Sessions on disk, the archive of removed bytes, restoring and replacing.
 //!
-//! A [`Place`] is the address of a session: a file, rows of a database, or many files. [`Loaded`]
+//! A [`Place`] is where a session is stored: a file, rows of a database, or many files. [`Loaded`]
 //! is a session that was opened and read. A [`Store`] locks a session against other processes and
 //! replaces it atomically; [`LockedSession`] is the locked session.
 //!

@@ -30,7 +30,7 @@ pub fn compactions<S: Source>(
 }
 
 /// The generations that are in effect in a session, the oldest first: those that a restore to the
-/// original would undo. Empty for a session that was never compacted, or that was restored.
+/// original would undo. Empty for a session that was never compacted, or was restored completely.
 ///
 /// If a part of the archive is damaged, the result follows from the generations that can be read,
 /// and from the hashes of the file and of its records.

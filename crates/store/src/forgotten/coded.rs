@@ -109,8 +109,8 @@ impl CodedText {
 
 /// Calls `each` with each occurrence of one of the texts in which a character is written as a code,
 /// or which is broken by a code that shows nothing. The other characters may be escaped as in JSON,
-/// at different levels: the programs that wrote the inner and the outer JSON may differ in what they
-/// escape.
+/// at different levels: the programs that wrote the inner and the outer JSON may escape other
+/// characters.
 pub(super) fn find(texts: &[CodedText], bytes: &[u8], mut each: impl FnMut(Span)) {
     let first = bytes.iter().enumerate().filter(|(_, byte)| FIRST[usize::from(**byte)]);
     for (at, byte) in first.map(|(at, byte)| (at, *byte)) {

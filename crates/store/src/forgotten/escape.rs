@@ -27,8 +27,8 @@ pub(super) fn char_at(bytes: &[u8], at: usize, level: u32) -> Option<(char, usiz
     }
 }
 
-/// Whether shells take a backslash before this byte for a mark that the byte means itself: before
-/// punctuation and a space. `"` and `/` are left out, because JSON escapes them in the same way.
+/// Whether a backslash before this byte may quote it for a shell: punctuation and the space. `"`,
+/// `/` and the backslash are left out, because JSON escapes them in the same way.
 pub(super) fn is_quoted_in_shells(byte: u8) -> bool {
     (byte.is_ascii_punctuation() || byte == b' ') && !matches!(byte, b'"' | b'/' | b'\\')
 }

@@ -38,7 +38,7 @@ pub(super) fn control_sequence(rest: &[u8]) -> Option<usize> {
 }
 
 /// The length of a command with a text, such as a link, up to the bell or the escape character and
-/// backslash that end it. `None` if nothing ends it on its line.
+/// backslash that end it. `None` if a line feed or a quote comes first.
 fn text_command(rest: &[u8]) -> Option<usize> {
     let rest = &rest[..rest.len().min(HIDDEN)];
     let mut at = 1;

@@ -17,8 +17,8 @@ use crate::archive::{Digest, Hash, pack_name};
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// How many numbers of versions are left free for a part of the vault that cannot be read. More
-/// versions of one file between two parts that can be read are unlikely.
+/// How many version numbers of a file are left free for packs that cannot be read. It is unlikely
+/// that such packs have more versions of one file.
 pub(super) const GAP: u64 = 1_000;
 
 /// The zstd compression level of chunks.
@@ -92,9 +92,9 @@ impl Vault {
         }
     }
 
-    /// The number of the next version of a file whose last version is `last` (0 if it has none),
-    /// counted from `before`. If a part of the vault that may have later versions cannot be read, a
-    /// gap is left for their numbers: that part may be put back from a backup.
+    /// The number for the next version of a file: the one after `before`. If a pack that cannot be
+    /// read may have versions after `last` (0 if the file has none), a greater number: the pack may
+    /// be put back from a backup, and its versions keep their numbers.
     fn number_after(&self, file: &FileKey, last: u64, before: u64) -> u64 {
         let gap = if self.index.may_have_later(file, last) { GAP } else { 0 };
         before + gap + 1
@@ -164,7 +164,7 @@ impl Batch<'_> {
 
     /// Sets, for files that had other keys before, the number of the last version under the other
     /// key. If the vault has no version of such a file under its present key, the next version gets
-    /// the number after this one, and not 1.
+    /// a number after this one.
     pub fn count_from(&mut self, numbers: BTreeMap<FileKey, u64>) {
         self.counted_from = numbers;
     }

@@ -245,9 +245,9 @@ impl Index {
             .any(|(first, last)| (*first..=*last).contains(&pack))
     }
 
-    /// Whether a pack of a machine cannot be read that was written after the version `number` of a
-    /// file, so that it may contain later versions of the file. If the file has no such version:
-    /// whether any pack of the machine cannot be read.
+    /// Whether a pack that cannot be read may contain later versions of a file than `number`: it is
+    /// a pack of the file's machine, and its number is higher than that of the pack with this
+    /// version. If the file has no such version, any pack of the machine that cannot be read may.
     pub fn may_have_later(&self, file: &FileKey, number: u64) -> bool {
         let held = self.files.get(file).and_then(|versions| versions.get(&number));
         let pack = held.map_or(0, |held| held.pack);

@@ -212,8 +212,8 @@ fn a_damaged_chunk_is_named_and_the_rest_comes_back() {
     assert_eq!(read(&vault, &key, 2).expect("it comes back"), b"another");
 }
 
-/// A pack that cannot be read for a while, and comes back, for example from a backup, gives back all
-/// its versions, next to those that were kept meanwhile.
+/// If a pack that could not be read is put back from a backup, the vault has its versions again. It
+/// still has the versions that were recorded in between.
 #[test]
 fn versions_that_could_not_be_read_meanwhile_come_back_with_their_numbers() {
     let home = tempfile::tempdir().expect("a folder");

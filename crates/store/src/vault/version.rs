@@ -31,8 +31,8 @@ pub struct FileKey {
 /// The state of a file at a scan for the vault: the content of the file, or that it was deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// The number of the version, from 1. A new version gets the number after that of the file's
-    /// last version, also if the file had another path then.
+    /// The number of the version, from 1. It is greater than that of the version before it, also if
+    /// the file had another path then. Numbers between the two may be missing.
     pub number: u64,
     /// When the version was seen.
     pub seen: Timestamp,

@@ -284,7 +284,7 @@ impl Fake {
         }
     }
 
-    /// Forgets the secret, and checks that no byte of the vault has it.
+    /// Forgets the secret, and checks that the vault does not contain it any more.
     fn forget(&mut self, killed: Option<usize>) {
         let secret = ForgottenText::new(SECRET).expect("a text");
         for killed in [killed, None] {
