@@ -49,11 +49,11 @@ pub enum ErrorKind {
     /// Data that exists (a file, a folder, a database, the JSON of an API) cannot be read or
     /// parsed.
     Unreadable,
-    /// Another program has the file open.
+    /// What the operation needs is in use, for example because another program has the file open.
     InUse,
     /// The agent holds its own lock on the session.
     HeldByAgent,
-    /// The file is not a session in a known format.
+    /// The file is not a session in a known format, or not a file of the expected kind.
     UnknownFormat,
     /// The session, or another file or database that the operation uses, changed meanwhile.
     Changed,
@@ -66,9 +66,11 @@ pub enum ErrorKind {
     Exists,
     /// Something could not be written, for example because the disk is full.
     Disk,
-    /// A part of the archive that is needed is missing or damaged.
+    /// Something that is needed from the archive, the vault or a remote archive is missing or
+    /// damaged.
     Archive,
-    /// The archive has no bytes of this session, or not those that were requested.
+    /// The archive has no bytes of this session, or not those that were requested; or the vault
+    /// does not have the requested version.
     NotArchived,
     /// A newer version of epitome wrote the data, in a format that this version cannot read.
     NewerFormat,
@@ -76,14 +78,14 @@ pub enum ErrorKind {
     Refused,
     /// The compacted session or request would violate an invariant.
     Invariant,
-    /// The requested operation is not possible for sessions of this format, or with this build of
-    /// epitome.
+    /// The requested operation is not possible, for example for sessions of this format or with
+    /// this build of epitome.
     Unsupported,
     /// epitome reads sessions of this format and never writes them.
     ReadOnly,
     /// The arguments of a command, or the members of a request to epitome, are wrong.
     Usage,
-    /// The given name is the beginning of several names.
+    /// The given name, id or reference is the beginning of several.
     Ambiguous,
     /// A setting is invalid.
     Settings,

@@ -8,11 +8,11 @@ use epitome_model::{Source, Span, Text, decode};
 
 use crate::cursor::{Cursor, Kind, MalformedJson};
 
-/// Bytes per read of a source that does not return all bytes at once.
+/// Bytes per read of a source whose first read does not return all bytes.
 const CHUNK: u64 = 1 << 20;
 
 /// The number of levels of nesting that are parsed. An object or array below them is checked, but
-/// has no members or elements in the tree. All keys that formats read are above.
+/// has no members or elements in the tree.
 const DEPTH: usize = 24;
 
 /// A document, with the positions of its lines.

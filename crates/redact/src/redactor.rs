@@ -30,7 +30,7 @@ const VALUE: usize = 512;
 /// The maximum length of an id in characters: what the APIs permit.
 const ID: usize = 64;
 
-/// The position of a match, without the secret itself.
+/// A secret that was found: its rule, its number and its position, without the secret itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The rule's id.

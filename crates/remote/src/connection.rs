@@ -18,7 +18,7 @@ use crate::failure::{Access, failed, is_uncertain};
 use crate::head::{self, Head, Unsealed};
 use crate::key::SealKey;
 
-/// How many heads, the small objects of names, are requested at the same time.
+/// How many heads, the small objects of names, are requested at the same time, at most.
 const AT_ONCE: usize = 16;
 /// How many times the creation of a head is tried if its result is unknown.
 const TRIES: u32 = 5;

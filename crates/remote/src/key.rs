@@ -26,7 +26,7 @@ pub struct SealKey {
     proofs: [u8; 32],
 }
 
-/// A text is not the secret key of an age identity.
+/// The error for a text that is not the secret key of an age identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a key: it begins with AGE-SECRET-KEY-1")]
 pub struct NotAKey;

@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::failure::{Access, failed};
 use crate::head::Payload;
 
-/// How many bytes are requested at once.
+/// The maximum number of bytes that one request asks for.
 const BLOCK: u64 = 1 << 20;
 
 /// An open pack in a remote archive. Whatever is read from it was decrypted, and decryption fails

@@ -15,7 +15,7 @@ use crate::key::SealKey;
 /// Services require parts of at least 5 MiB, and at most 10,000 of them, so that an object has at
 /// most about 80 GB.
 pub(crate) const PART: usize = 8 << 20;
-/// How many bytes of a pack are read at once.
+/// The size in bytes of the buffer for reading a pack.
 const CHUNK: usize = 256 << 10;
 
 /// Why a pack was not stored.

@@ -19,7 +19,7 @@ pub type Hash = Hex<32>;
 /// Half a blake3 hash (32 digits) of a record, enough to distinguish records.
 pub type RecordHash = Hex<16>;
 
-/// The text is not a hash with the expected number of digits.
+/// The error for a text that is not a hash with the expected number of digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoHash;
 

@@ -14,7 +14,7 @@ use crate::source::{CHUNK, FileSource};
 use crate::step::{DiskStep, step};
 use epitome_error::{Error, Result};
 
-/// How long to wait until a process that has a replaced file open has written to it and closed it.
+/// How long to wait, at most, for a process with a replaced file open to write to it and close it.
 /// A process that keeps the file open for longer had probably opened it before the check for open
 /// files; the user has then overridden that check with `--force`.
 const PATIENCE: Duration = Duration::from_secs(2);
