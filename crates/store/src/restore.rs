@@ -485,8 +485,8 @@ pub struct HashWalk {
     pub begun: BTreeSet<u64>,
     /// The numbers of generations whose result, or the file before them, is a beginning of a state.
     pub met: BTreeSet<u64>,
-    /// The numbers of generations that matched a state of the file, while an older generation with
-    /// a longer result was undone instead.
+    /// The numbers of generations whose result was a beginning of a state from which an older
+    /// generation, with a longer result, was undone instead.
     pub passed_over: BTreeSet<u64>,
 }
 

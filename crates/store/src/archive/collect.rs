@@ -198,7 +198,7 @@ impl Archive {
     pub fn withdraw(&self, generation: &Generation) {
         let folder = generation.key().folder();
         let name = pack_name(&folder, generation.number);
-        // If the pack cannot be removed, it remains as garbage for `gc`.
+        // If the pack cannot be removed, it stays until `gc` collects it.
         let last = self.numbers(&folder).ok().and_then(|numbers| numbers.here.last().copied());
         if last == Some(generation.number) && self.store.delete(&name).is_ok() {
             self.store.remove_if_empty(&folder);
@@ -209,7 +209,7 @@ impl Archive {
     /// stored once however often a session is compacted and restored. Before the call, the session
     /// must have been replaced, and the pack of `made` must have been proved to restore it.
     pub fn remove_repeated(&self, made: &Generation) {
-        // Packs that cannot be removed remain as garbage for `gc`.
+        // Packs that cannot be removed stay until `gc` collects them.
         let Ok(found) = self.generations(&made.key()) else { return };
         if found.whole.iter().all(|it| it != made) {
             return;
@@ -338,7 +338,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Deletes packs that have been in the trash for at least the grace period.
+    /// Deletes packs that have been in the trash for at least the grace period. With
+    /// [`GcMode::Show`], only counts them.
     fn empty_trash(&self, grace: Grace, mode: GcMode, report: &mut GcReport) -> Result<()> {
         for agent in self.folders_in(TRASH)? {
             for folder in self.folders_in(&agent)? {
@@ -389,7 +390,7 @@ impl Archive {
     }
 }
 
-/// When a generation was added to the archive.
+/// When the grace period of a generation begins: when it was imported or, if it was not, made.
 fn added_at(generation: &Generation) -> Timestamp {
     generation.imported.unwrap_or(generation.made)
 }

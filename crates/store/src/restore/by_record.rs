@@ -170,8 +170,8 @@ impl<'a> Walk<'a> {
         Ok(self.undone.values().sum())
     }
 
-    /// Whether a line was certainly made by one of the generations, or contains a reference to
-    /// bytes that one of them removed. Generations that are restores are ignored.
+    /// Whether the file has a line that one of the generations certainly made, or that contains a
+    /// reference to bytes that one of them removed. Generations that are restores are ignored.
     pub(super) fn shows_traces_of(&self, generations: &[&Generation]) -> Result<bool> {
         let compactions = generations.iter().filter(|generation| !generation.is_restore());
         for generation in compactions.clone() {

@@ -41,7 +41,7 @@ pub struct Batch<'v> {
     /// other version.
     bases: BTreeMap<FileKey, Digest>,
     /// For files that had another key before: the number of the last version under that key. If the
-    /// vault has no version under the present key, new versions are numbered from there on.
+    /// vault has no version under the present key, the next version gets a number after this one.
     counted_from: BTreeMap<FileKey, u64>,
     /// The number of the last version that each file had when it was added to this batch; 0 if it
     /// had none.
@@ -60,7 +60,7 @@ pub enum Put {
     /// still the same. `None` if the stamp proves nothing, for example because the file was changed
     /// a moment ago, and for content that is not a file.
     Same(Option<FileStamp>),
-    /// The file changed all the time while it was read. Nothing was recorded.
+    /// The file changed each time that it was read. Nothing was recorded.
     Changing,
 }
 

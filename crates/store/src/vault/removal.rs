@@ -148,8 +148,8 @@ impl Vault {
     ///
     /// # Errors
     ///
-    /// `Refused`, with the session if it is known, if the text is in such a record; `Archive` if a
-    /// list cannot be read.
+    /// `Refused` if the text is in such a record; the error names the session if the record is only
+    /// of that session. `Archive` if a list cannot be read.
     pub fn check_records(&self, text: &ForgottenText) -> Result<()> {
         for (machine, number) in self.index.packs() {
             let name = pack_name(machine, *number);

@@ -73,7 +73,8 @@ impl Vault {
         report
     }
 
-    /// Whether the chunks `whole`, given by hash and length, contain all of a version's content.
+    /// Whether the undamaged chunks, of which `whole` has the lengths, contain all of a version's
+    /// content.
     fn has_all_chunks(
         &self,
         file: &FileKey,
@@ -94,7 +95,8 @@ impl Vault {
     }
 }
 
-/// Reads a whole pack, and adds its faults to `report` and its chunks to `whole`.
+/// Reads a whole pack. Adds its faults to `report`, and the lengths of its undamaged chunks to
+/// `whole`.
 fn verify_pack(pack: &Pack, whole: &mut HashMap<Hash, u64>, report: &mut VaultReport) {
     report.stored += Bytes(pack.len());
     if pack.contents == Contents::Rebuilt {
