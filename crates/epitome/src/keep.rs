@@ -326,7 +326,7 @@ impl<'a> Keeper<'a> {
     /// As [`scan`](Keeper::scan), without merging packs.
     fn scan_all(&mut self) -> Result<ScanReport> {
         let restores = restore::complete_restores(self.config, &mut self.vault);
-        restore::remove_abandoned(self.config);
+        remove_abandoned(self.config);
         for _ in 0..ATTEMPTS {
             let (candidates, mut report) = self.candidates(self.agent);
             report.completed.clone_from(&restores.completed);

@@ -508,8 +508,8 @@ fn a_sub_agent_is_kept_after_the_file_of_its_session_is_gone() {
     let longer = [&bytes, line].concat();
     write(&part, &[&longer]);
     keeper.scan().expect("a scan");
-    let mut files = keeper.vault().files().filter(|file| file.part.is_some());
-    let file = files.next().expect("the sub-agent").clone();
+    let file = keeper.vault().files().find(|file| file.part.is_some());
+    let file = file.expect("the sub-agent").clone();
     let mut kept_bytes = Vec::new();
     keeper.vault().write_version(&file, 2, &mut kept_bytes).expect("a version");
     assert_eq!(kept_bytes, longer);
