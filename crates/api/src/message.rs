@@ -118,7 +118,7 @@ pub struct Message<'m> {
     /// Gemini function returned), a copy in which these parts are texts.
     pub source: Cow<'m, [u8]>,
     /// The entries of the message in the order in which they are sent, each with a flag: whether it
-    /// is part of the prompt.
+    /// is a part of the system prompt, which is sent before the conversation.
     pub entries: Vec<(bool, Entry)>,
 }
 

@@ -130,8 +130,9 @@ pub const WHOLE: Tokens = Tokens(1_500);
 /// The pins in the entries `items`, which are sorted oldest first, and in the entries that
 /// summaries among `items` replaced. Each rule file, skill, plan and list is pinned in its newest
 /// state. If the context has a newer state, in `items` or outside of them, an older state is not a
-/// pin, unless the newer state is from a less trustworthy [`PinSource`] or (except for a to-do
-/// list) has less than half of the length of the older one.
+/// pin, unless the newer state is that of a part of the file (an edit, a partial read), is from a
+/// less trustworthy [`PinSource`], or (except for a to-do list) has less than half of the length of
+/// the older one. A rule file that the agent gave is not replaced by one that was read.
 pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let states = states(view, items).into_iter();
     let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();

@@ -24,7 +24,8 @@ pub(crate) enum Unseen {
     Parts,
 }
 
-/// A part of a text, decoded.
+/// A part of a text, with its codes decoded: escapes, entities, percent codes, and characters that
+/// show nothing.
 pub(crate) struct View {
     pub(crate) text: String,
     /// Whether the view is of the whole text.

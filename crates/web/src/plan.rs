@@ -39,7 +39,8 @@ const WIDTH: usize = 400;
 pub(crate) struct PlanQuery {
     #[serde(default)]
     recipe: String,
-    /// The pass whose edits are shown; all edits if it is none of the passes.
+    /// The pass whose edits are shown. In a file in which no edit of this pass saves tokens, the
+    /// edits of all passes are shown.
     #[serde(default)]
     pass: String,
 }

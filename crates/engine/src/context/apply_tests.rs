@@ -57,7 +57,7 @@ fn cut(items: &[usize], text: &str) -> Plan {
     Plan::from_edit(Edit::cut(Cut { items: items.into(), text: text.into(), messages: 1 }))
 }
 
-/// The line that carries out a plan.
+/// The log line that carries out a plan.
 fn line_of(context: &Context, plan: &Plan) -> String {
     let line = context.line_of(plan, Batch::Compaction(None)).expect("all have an id");
     String::from_utf8(line).expect("UTF-8")

@@ -40,7 +40,7 @@ fn read(app: &App) -> Result<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
-        // Sending cannot fail: `read` keeps the receiver until it has received the bytes.
+        // Sending cannot fail: the function keeps `told` until it has received the bytes.
         let _unread = tell.send(read.map(|_| bytes));
     });
     let read = told.recv_timeout(PATIENCE).or_else(|_| {
