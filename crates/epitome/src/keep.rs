@@ -33,6 +33,7 @@ mod find;
 mod forgotten;
 mod history;
 mod moved;
+mod orphans;
 mod prune;
 mod restore;
 mod transfer;
@@ -626,34 +627,6 @@ impl<'a> Keeper<'a> {
         self.add_orphans(agent, &forgotten, &mut candidates);
         let files = candidates.len() as u64;
         (candidates, ScanReport { files, unread, ..ScanReport::default() })
-    }
-
-    /// Adds the kept files of sub-agents that still exist although the file of their session does
-    /// not. With rules for projects none is added: only the session says where it was run.
-    fn add_orphans(
-        &self,
-        agent: Option<&str>,
-        forgotten: &Forgotten,
-        candidates: &mut Vec<Candidate>,
-    ) {
-        if self.project.is_some() || !self.rules.projects.is_empty() {
-            return;
-        }
-        let found: BTreeSet<PathBuf> = candidates.iter().map(|it| it.path.clone()).collect();
-        for file in self.vault.files().filter(|file| file.machine == self.vault.machine()) {
-            let is_wanted = file.part.is_some()
-                && agent.is_none_or(|agent| agent == file.agent)
-                && !forgotten.has(&file.agent, &file.session);
-            if is_wanted && !found.contains(&file.path) && file.path.is_file() {
-                candidates.push(Candidate {
-                    agent: file.agent.clone(),
-                    session: file.session.clone(),
-                    part: file.part.clone(),
-                    path: file.path.clone(),
-                    listed: None,
-                });
-            }
-        }
     }
 
     /// Whether a session may be kept, by the folder in which it was run: this must be in `project`,
