@@ -41,6 +41,7 @@ use epitome_model::Bytes;
 use serde::Serialize;
 
 use crate::archive::{Hash, SessionKey};
+use crate::error::Error;
 use crate::keep::{FileKey, InterruptedRestore};
 
 pub use found::FoundTexts;
@@ -167,4 +168,14 @@ impl ForgetReport {
     pub fn remaining(&self) -> impl Iterator<Item = &ForgetPlace> {
         self.places.iter().filter(|place| place.action == ForgetAction::Stays)
     }
+}
+
+/// The error of a removal that may have removed a part: its hint says to repeat it.
+fn incomplete(err: Error) -> Error {
+    let hint = match err.hint() {
+        Some(hint) => format!("{}; ", hint.trim_end_matches("; nothing was changed")),
+        None => String::new(),
+    };
+    let rest = "a part may be removed already: run the same again, which completes it";
+    err.with_hint(format!("{hint}{rest}"))
 }

@@ -217,6 +217,25 @@ impl Vault {
         self.index.damaged()
     }
 
+    /// Makes sure that all packs can be opened and their lists of versions read: versions can only
+    /// be removed then.
+    ///
+    /// # Errors
+    ///
+    /// `Archive`, with the first pack that cannot be read.
+    pub fn check_readable(&self) -> Result<()> {
+        let Some(damage) = self.damaged().next() else { return Ok(()) };
+        let hint = match damage.kind() {
+            ErrorKind::NoPermission => "make that file readable, and repeat this",
+            _ => {
+                "put that file back from a backup, or delete it if what is in it may be lost, and \
+                 repeat this"
+            }
+        };
+        let what = "a part of the vault cannot be read, and keeps more from being removed";
+        Err(Error::new(ErrorKind::Archive, what).because(damage.clone()).with_hint(hint))
+    }
+
     /// The number of packs of all machines, and their total length on disk in bytes.
     pub fn size(&self) -> (u64, u64) {
         self.index.size()

@@ -7,6 +7,7 @@ use epitome_agents::{self as agents, SessionFile, SessionMatch};
 use epitome_redact::Redactor;
 use epitome_store::forgotten::ForgottenText;
 
+use super::incomplete;
 use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, home};
 use crate::archive::{GcMode, SessionKey};
 use crate::config::Config;
@@ -198,7 +199,13 @@ impl ForgetSession {
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
         let completed = self.complete_restores(config)?;
         remove_abandoned(config);
-        let mut report = ForgetReport { completed, ..self.report(config)? };
+        let report = ForgetReport { completed, ..self.report(config)? };
+        // Nothing is removed from the archive if nothing can be removed from the vault.
+        config.vault()?.check_readable()?;
+        self.carry_out(config, report).map_err(incomplete)
+    }
+
+    fn carry_out(&self, config: &Config, mut report: ForgetReport) -> Result<ForgetReport> {
         // This is done first, so that no keeper adds the session again meanwhile.
         let mut forgotten = Forgotten::read(config)?;
         forgotten.add(config, &self.agent, &self.id)?;

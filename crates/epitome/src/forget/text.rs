@@ -7,6 +7,7 @@ use epitome_model::Source;
 use epitome_redact::{Finder, Rules};
 use epitome_store::forgotten::ForgottenText;
 
+use super::incomplete;
 use super::replace::{replacements, why_left};
 use super::{ForgetAction, ForgetReport, ForgottenCopy, LeftOutText, PlaceKind, Proof, home};
 use crate::archive::GcMode;
@@ -85,14 +86,7 @@ impl ForgetText {
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
         remove_abandoned(config);
         let report = self.report(config)?;
-        self.carry_out(config, report).map_err(|err| {
-            let hint = match err.hint() {
-                Some(hint) => format!("{}; ", hint.trim_end_matches("; nothing was changed")),
-                None => String::new(),
-            };
-            let rest = "a part may be removed already: run the same again, which completes it";
-            err.with_hint(format!("{hint}{rest}"))
-        })
+        self.carry_out(config, report).map_err(incomplete)
     }
 
     fn carry_out(&self, config: &Config, mut report: ForgetReport) -> Result<ForgetReport> {

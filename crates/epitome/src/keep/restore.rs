@@ -242,7 +242,15 @@ impl RestoreVersion<'_> {
         let locked = deleted.iter().map(|target| self.lock_kept(config, vault, target));
         let locked: Vec<LockedFile> = locked.collect::<Result<_>>()?;
         self.replace(config, &here)?;
-        gone.iter().try_for_each(|target| target.make_again(vault))?;
+        for (n, target) in gone.iter().enumerate() {
+            if let Err(err) = target.make_again(vault) {
+                // If no file was replaced, nothing is changed when the new ones are removed.
+                if here.is_empty() {
+                    gone[..n].iter().for_each(|made| drop(fs::remove_file(&made.file.path)));
+                }
+                return Err(err);
+            }
+        }
         for file in locked {
             file.file.check_unchanged()?;
             disk::remove(&file.path)

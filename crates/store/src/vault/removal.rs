@@ -238,19 +238,7 @@ impl Vault {
         self.store.sweep(&self.machine, GcMode::Remove);
         loop {
             self.refresh()?;
-            if let Some(damage) = self.damaged().next() {
-                let what = "a part of the vault cannot be read, and keeps more from being removed";
-                let hint = match damage.kind() {
-                    ErrorKind::NoPermission => "make that file readable, and repeat this",
-                    _ => {
-                        "put that file back from a backup, or delete it if what is in it may be \
-                         lost, and repeat this"
-                    }
-                };
-                return Err(Error::new(ErrorKind::Archive, what)
-                    .because(damage.clone())
-                    .with_hint(hint));
-            }
+            self.check_readable()?;
             let files = affected(self, &self.machine)?;
             let numbers = self.packs_to_replace(&files);
             if numbers.is_empty() {

@@ -307,6 +307,23 @@ fn a_sub_agent_that_did_not_exist_when_a_version_was_seen_is_kept_and_deleted() 
 }
 
 #[test]
+fn a_deleted_session_that_cannot_come_back_whole_does_not_come_back() {
+    let session = Interrupted::new();
+    let [own, first_agent, _] = &session.paths;
+    let folder = own.with_extension("");
+    fs::remove_dir_all(&folder).expect("deleted");
+    fs::remove_file(own).expect("deleted");
+    // In the place of the folder of the sub-agents is a file.
+    fs::write(&folder, "mine").expect("written");
+    session.restore().expect_err("the sub-agents cannot be made");
+    assert!(!own.exists() && !first_agent.exists());
+    assert_eq!(session.records(), 0);
+    fs::remove_file(&folder).expect("deleted");
+    session.restore().expect("restored");
+    assert_eq!(session.now(), session.first);
+}
+
+#[test]
 fn copies_that_a_killed_restore_left_are_removed_and_no_others() {
     let session = Interrupted::new();
     let left = session.config.home.join("epitome-a1b2c3/.codex/sessions/s.jsonl");
