@@ -387,12 +387,18 @@ fn kept_and_compacted(config: &Config, path: &Path, bytes: &[u8]) -> VersionReas
     write(path, &[bytes]);
     let scan = || Keeper::open(config).and_then(|mut keeper| keeper.scan()).expect("a scan");
     scan();
+    let compacted = compact(config, path);
+    scan();
+    compacted
+}
+
+/// Compacts a session for the first time. Returns how a history names that.
+fn compact(config: &Config, path: &Path) -> VersionReason {
     let run = config.begin_run("test");
     let recipe = epitome::built_in("epitome").expect("a recipe");
     let counter = epitome_tokens::Estimate::new();
     let session = OpenSession::new(config, path);
     Compact::new(&recipe, &counter, &run).run(&session).expect("it is compacted");
-    scan();
     let recipe = "epitome".to_owned();
     VersionReason::Compacted { generation: 1, run: Some(run.id.clone()), recipe }
 }
@@ -444,11 +450,7 @@ fn a_compaction_that_was_undone_after_an_append_is_named() {
     write(&path, &[&bytes]);
     let mut keeper = Keeper::open(&config).expect("a vault");
     keeper.scan().expect("a scan");
-    let run = config.begin_run("test");
-    let recipe = epitome::built_in("epitome").expect("a recipe");
-    let counter = epitome_tokens::Estimate::new();
-    let session = OpenSession::new(&config, &path);
-    Compact::new(&recipe, &counter, &run).run(&session).expect("it is compacted");
+    let compacted = compact(&config, &path);
     let line = bytes.split_inclusive(|byte| *byte == b'\n').next_back().expect("a line");
     write(&path, &[&fs::read(&path).expect("a session"), line]);
     keeper.scan().expect("a scan");
@@ -458,11 +460,6 @@ fn a_compaction_that_was_undone_after_an_append_is_named() {
     let file = kept(&config, &path);
     let history = VersionHistory::read(&config, keeper.vault(), &file).expect("a history");
     let reasons: Vec<_> = history.versions.iter().map(|it| it.reason.clone()).collect();
-    let compacted = VersionReason::Compacted {
-        generation: 1,
-        run: Some(run.id.clone()),
-        recipe: "epitome".to_owned(),
-    };
     assert_eq!(reasons, [None, Some(compacted), Some(VersionReason::Restored)]);
 }
 
@@ -475,11 +472,7 @@ fn a_rewrite_after_an_undone_compaction_is_no_compaction() {
     write(&path, &[&bytes]);
     let mut keeper = Keeper::open(&config).expect("a vault");
     keeper.scan().expect("a scan");
-    let run = config.begin_run("test");
-    let recipe = epitome::built_in("epitome").expect("a recipe");
-    let counter = epitome_tokens::Estimate::new();
-    let session = OpenSession::new(&config, &path);
-    Compact::new(&recipe, &counter, &run).run(&session).expect("it is compacted");
+    compact(&config, &path);
     Restore::default().run(&OpenSession::new(&config, &path)).expect("it is restored");
     assert_eq!(fs::read(&path).expect("a session"), bytes);
     // The agent takes a line out of the middle before the next scan.
