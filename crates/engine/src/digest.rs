@@ -3,7 +3,7 @@
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Tokens;
-use epitome_passes::{Digest, DigestRule, FactIndex, ReplacedHistory, View};
+use epitome_passes::{Digest, DigestBudget, DigestRule, FactIndex, ReplacedHistory, View};
 
 use crate::summary::says_more_than_a_summary;
 
@@ -14,7 +14,7 @@ pub(crate) struct Digesting<'a, 't> {
     /// The index in the context at which the old part ends.
     pub end: usize,
     /// The maximum tokens of the whole context with the digest.
-    pub budget: Tokens,
+    pub budget: DigestBudget,
     /// Tokens that the API format adds around the digest.
     pub around: Tokens,
 }

@@ -79,11 +79,28 @@ const ROUNDS: usize = 3;
 
 /// The budget divided by this number is the minimum number of tokens for lines other than rules.
 const LEAST: u64 = 10;
-/// The budget divided by this number is the maximum size of all short texts of the model together.
+/// The budget divided by this number is the maximum size of all short texts of the model together,
+/// in a usual digest.
 const BRIEFS: u64 = 10;
 /// The budget divided by this number is the maximum size of the full headers of all calls with an
 /// effect together.
 const EFFECTS: u64 = 20;
+
+/// How many tokens a context may have with a digest.
+#[derive(Clone, Copy, Debug)]
+pub struct DigestBudget {
+    /// Maximum tokens of the whole context, as far as the parts that must stay allow it.
+    pub context: Tokens,
+    /// Maximum tokens of all short texts of the model together.
+    pub short_texts: Tokens,
+}
+
+/// The budget of a usual digest: a tenth of it for the short texts of the model.
+impl From<Tokens> for DigestBudget {
+    fn from(context: Tokens) -> DigestBudget {
+        DigestBudget { context, short_texts: Tokens(context.0 / BRIEFS) }
+    }
+}
 
 /// A digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +155,7 @@ impl DigestRule {
     }
 
     /// Makes the same digest as [`digest`](DigestRule::digest), but does not read texts again whose
-    /// facts `index` already contains.
+    /// facts `index` already contains. The short texts of the model may have a budget of their own.
     ///
     /// # Errors
     ///
@@ -148,9 +165,10 @@ impl DigestRule {
         index: &mut FactIndex,
         view: &View<'_>,
         old: &ReplacedHistory<'_>,
-        budget: Tokens,
+        budget: impl Into<DigestBudget>,
         others: Tokens,
     ) -> Result<Option<Digest>, String> {
+        let DigestBudget { context: budget, short_texts: briefs } = budget.into();
         let pieces = index.pieces(view, old.all_originals, old.kept, self);
         if !pieces.old().iter().any(|piece| !piece.lines.is_empty()) {
             return Ok(None);
@@ -163,7 +181,6 @@ impl DigestRule {
         let most = Tokens(budget.0 - budget.0 / LEAST);
         let (pins, left_out) = split_by_budget(pins, most, view.counter);
         let pinned = Tokens(budget.0 - remaining_room(&pins, budget, view.counter)?.0);
-        let briefs = Tokens(budget.0 / BRIEFS);
         let least = pinned + Tokens(budget.0 / LEAST);
         // The tokens that the digest itself may have.
         let room = Tokens(budget.0.saturating_sub(others.0)).max(least);

@@ -92,8 +92,8 @@ pub use arguments::DigestStyle;
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
 pub use compaction::{Options, Plan, PlannedEdit, add_edits, begin, edits_for_reading, plan_edits};
 pub use digest::{
-    Complete, Digest, DigestRule, FEATURES, FactIndex, Features, fact_features, is_digest,
-    named_calls,
+    Complete, Digest, DigestBudget, DigestRule, FEATURES, FactIndex, Features, fact_features,
+    is_digest, named_calls,
 };
 pub use evidence::is_error_line;
 pub use history::history;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use epitome_error::Result;
 use epitome_formats::epitome::all_originals;
 use epitome_model::{Block, Source, TOKENS_AROUND, Tokens, Transcript};
-use epitome_passes::{DigestRule, EventReason, FactIndex, View, is_digest};
+use epitome_passes::{DigestBudget, DigestRule, EventReason, FactIndex, View, is_digest};
 
 use super::Context;
 use crate::boundary::current_request;
@@ -38,7 +38,7 @@ impl Context {
             | EventReason::Hard
             | EventReason::Overflow => automatic,
         };
-        if self.put_digest(&rule, target)? {
+        if self.put_digest(&rule, target, target)? {
             by_stage.insert("digest".into(), 1);
         }
         Ok(by_stage)
@@ -48,11 +48,19 @@ impl Context {
     /// tokens, unless the parts that must stay have more. Returns false and changes nothing if a
     /// digest is not needed or would save too little. The error `Refused` has the reason why there
     /// can be no digest.
-    pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
+    ///
+    /// `usual` is the target of a usual digest: the short texts of the model may have as many tokens
+    /// as with that target, also if `target` is smaller.
+    pub(super) fn put_digest(
+        &mut self,
+        rule: &DigestRule,
+        target: Tokens,
+        usual: Tokens,
+    ) -> Result<bool> {
         // The digest reads the old part into the index, and so the next digest need not read it
         // again.
         let mut index = std::mem::take(&mut self.known.index);
-        let is_put = self.put_digest_with(&mut index, rule, target);
+        let is_put = self.put_digest_with(&mut index, rule, target, usual);
         self.known.index = index;
         is_put
     }
@@ -62,11 +70,14 @@ impl Context {
         index: &mut FactIndex,
         rule: &DigestRule,
         target: Tokens,
+        usual: Tokens,
     ) -> Result<bool> {
-        let target = self.in_counts(target);
+        let (target, usual) = (self.in_counts(target), self.in_counts(usual));
         // `in_counts` has subtracted the tokens that the API format adds around all present blocks.
         // They are added again, because most of these blocks are going to be removed.
-        let budget = target + self.counts.total().frames;
+        let frames = self.counts.total().frames;
+        let budget = target + frames;
+        let short_texts = DigestBudget::from(usual + frames).short_texts;
         if self.counts.total().tokens <= budget {
             return Ok(false);
         }
@@ -95,6 +106,7 @@ impl Context {
             items.sort_unstable();
             items
         };
+        let budget = DigestBudget { context: budget, short_texts };
         let digesting = Digesting { rule, view: &view, end, budget, around: TOKENS_AROUND };
         let chosen = digesting.choose(index, originals_of, |item| self.counts.item(item))?;
         let Some(Chosen { digest, items }) = chosen else { return Ok(false) };

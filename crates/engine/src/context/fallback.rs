@@ -36,7 +36,10 @@ impl Context {
             }
         }
         if self.tokens() > limit {
-            self.digest_to(share(limit, LEAST), &mut by_stage)?;
+            // It has as many short texts of the model as the first digest: they are few, and nothing
+            // else says what the model concluded.
+            let usual = self.usual_digest(limit);
+            self.digest_to(share(limit, LEAST), usual, &mut by_stage)?;
         }
         let misfit = (self.tokens() > limit).then(|| {
             let because = refused.unwrap_or_else(|| self.largest().join("; "));
@@ -61,23 +64,33 @@ impl Context {
         limit: Tokens,
         by_stage: &mut BTreeMap<String, u64>,
     ) -> Result<Option<String>> {
-        let aim = share(limit, AIM);
-        let aim = self.machine.target_tokens().map_or(aim, |target| target.min(aim));
-        match self.digest_to(aim, by_stage)? {
-            Some(_) => self.digest_to(share(limit, MOST), by_stage),
+        let aim = self.usual_digest(limit);
+        match self.digest_to(aim, aim, by_stage)? {
+            Some(_) => {
+                let most = share(limit, MOST);
+                self.digest_to(most, most, by_stage)
+            }
             None => Ok(None),
         }
     }
 
-    /// Replaces the old part by a digest, so that the context has at most `target` tokens. Returns
-    /// the reason if the digest is refused.
+    /// The target of the first digest: that of the recipe, but at most [`AIM`] per cent of `limit`.
+    fn usual_digest(&self, limit: Tokens) -> Tokens {
+        let aim = share(limit, AIM);
+        self.machine.target_tokens().map_or(aim, |target| target.min(aim))
+    }
+
+    /// Replaces the old part by a digest, so that the context has at most `target` tokens, with the
+    /// short texts of the model that a digest with the target `usual` has. Returns the reason if the
+    /// digest is refused.
     fn digest_to(
         &mut self,
         target: Tokens,
+        usual: Tokens,
         by_stage: &mut BTreeMap<String, u64>,
     ) -> Result<Option<String>> {
         let rule = self.setup.recipe.stages.live.digest.clone().unwrap_or_default();
-        match self.put_digest(&rule, target) {
+        match self.put_digest(&rule, target, usual) {
             Ok(is_put) => {
                 if is_put {
                     by_stage.insert("digest".into(), 1);

@@ -187,6 +187,35 @@ fn a_message_longer_than_the_window_stays_and_is_named() {
     }
 }
 
+/// The first digest does not save enough, because it has all of the model's texts. The last digest
+/// has a tenth of the target, and has them, too.
+#[test]
+fn what_the_model_concluded_survives_the_last_digest() {
+    const CONCLUSIONS: [&str; 5] = [
+        "Die Sperre geht verloren, sobald beide Seiten aufeinander warten.",
+        "El archivo está vacío porque nadie lo cierra después de leerlo.",
+        "Сначала исправлю чтение, потом запись, потом проверю.",
+        "Il test est faux: il compare deux fois la même valeur.",
+        "The parser drops the last line if no newline ends it.",
+    ];
+    for name in ["epitome", "digest"] {
+        let mut context = context(built_in(name).expect("a recipe"), 4_000);
+        for text in CONCLUSIONS {
+            context.assistant(&[MessagePart::text(text)]).expect("memory");
+            context.user("Go on.").expect("memory");
+        }
+        context.assistant(&[MessagePart::text("So it is.")]).expect("memory");
+        // This message stays as it is, and so no digest reaches its target.
+        context.user(&lines(7, 190)).expect("memory");
+        let events = request(&mut context, Bad::Absent);
+        let failed = events.iter().any(|event| matches!(event, Event::Failed { .. }));
+        assert!(failed, "the last digest was tried: {name}: {events:?}");
+        let sent = context.unchanged_view().messages();
+        let lost: Vec<&str> = CONCLUSIONS.into_iter().filter(|text| !sent.contains(text)).collect();
+        assert_eq!(lost, Vec::<&str>::new(), "{name}: {events:?} {sent}");
+    }
+}
+
 /// Plays a session. Checks, after each request that led to a compaction, that one undo in the
 /// resumed log restores the context as it was before that request. Returns how many of these
 /// requests led to a digest.

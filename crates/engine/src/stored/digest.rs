@@ -33,7 +33,7 @@ impl<'a, S: Source> Planner<'a, '_, S> {
         }
         let tail = rule.tail(view, budget).min(first_kept(transcript, &plan.kept));
         let tail = unit_boundary_before(transcript, tail);
-        let digesting = Digesting { rule, view, end: tail, budget, around: AROUND };
+        let digesting = Digesting { rule, view, end: tail, budget: budget.into(), around: AROUND };
         let chosen = digesting.choose(
             &mut FactIndex::default(),
             |old, _| history(transcript, source, old),

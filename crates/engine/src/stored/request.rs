@@ -74,7 +74,7 @@ impl RequestDigest {
             rule: with.rule,
             view: &view,
             end,
-            budget: with.target,
+            budget: with.target.into(),
             around: TOKENS_AROUND,
         };
         let originals = |old: &[usize], _: &[usize]| {
