@@ -49,8 +49,8 @@ impl Context {
     /// digest is not needed or would save too little. The error `Refused` has the reason why there
     /// can be no digest.
     ///
-    /// `usual` is the target of a usual digest: the short texts of the model may have as many tokens
-    /// as with that target, also if `target` is smaller.
+    /// `usual` is the target of a usual digest: the short texts of the model may have as many
+    /// tokens as with that target, also if `target` is smaller.
     pub(super) fn put_digest(
         &mut self,
         rule: &DigestRule,

@@ -36,8 +36,8 @@ impl Context {
             }
         }
         if self.tokens() > limit {
-            // It has as many short texts of the model as the first digest: they are few, and nothing
-            // else says what the model concluded.
+            // It has as many short texts of the model as the first digest: they have few tokens,
+            // and nothing else says what the model concluded.
             let usual = self.usual_digest(limit);
             self.digest_to(share(limit, LEAST), usual, &mut by_stage)?;
         }
@@ -81,8 +81,8 @@ impl Context {
     }
 
     /// Replaces the old part by a digest, so that the context has at most `target` tokens, with the
-    /// short texts of the model that a digest with the target `usual` has. Returns the reason if the
-    /// digest is refused.
+    /// short texts of the model that a digest with the target `usual` has. Returns the reason if
+    /// the digest is refused.
     fn digest_to(
         &mut self,
         target: Tokens,
