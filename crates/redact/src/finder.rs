@@ -101,7 +101,10 @@ impl Finder {
         known.dedup();
         let mut finder = Finder {
             rules: Vec::new(),
-            allowed: ready_allowlists("allowlist", rules.allowed.iter())?,
+            allowed: ready_allowlists(
+                "allowlist",
+                rules.allowed.iter().filter(|list| list.is_for_all()),
+            )?,
             known,
             keywords: automaton(&[]),
             of_keyword: Vec::new(),
@@ -109,8 +112,10 @@ impl Finder {
             always: Vec::new(),
         };
         let mut words: Vec<String> = Vec::new();
-        for rule in rules.rules {
+        for mut rule in rules.rules {
             let Some(expression) = rule.regex.clone() else { continue };
+            let of_rule = rules.allowed.iter().filter(|list| list.names(&rule.id));
+            rule.allowlists.extend(of_rule.cloned());
             finder.add(rule, expression, &mut words)?;
         }
         finder.keywords = automaton(&words);

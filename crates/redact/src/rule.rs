@@ -1,10 +1,10 @@
 //! Rules as data, in the format of gitleaks' configuration files.
 //!
 //! Supported are `[[rules]]` with `id`, `description`, `regex`, `keywords`, `entropy`,
-//! `secretGroup`, `tags` and their allowlists, the global allowlists, and `disabledRules` of
-//! `[extend]`: <https://github.com/gitleaks/gitleaks#configuration>. epitome adds `check`,
-//! `replace` and `generic`. Anything else is ignored, for example `path`: the texts of a session
-//! are not in files.
+//! `secretGroup`, `tags` and their allowlists, the global allowlists with `targetRules`, and
+//! `disabledRules` of `[extend]`: <https://github.com/gitleaks/gitleaks#configuration>. epitome
+//! adds `check`, `replace` and `generic`. Anything else is ignored, for example `path`: the texts
+//! of a session are not in files.
 
 use serde::Deserialize;
 
@@ -104,12 +104,25 @@ pub(crate) struct Allowlist {
     pub(crate) target: AllowlistText,
     pub(crate) regexes: Vec<String>,
     pub(crate) stopwords: Vec<String>,
+    /// The ids of the rules to which a global allowlist applies; empty: to all rules.
+    #[serde(rename = "targetRules")]
+    targets: Vec<String>,
     /// Names of files and commits, which a session does not have.
     paths: Vec<String>,
     commits: Vec<String>,
 }
 
 impl Allowlist {
+    /// Whether a global allowlist applies to all rules.
+    pub(crate) fn is_for_all(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    /// Whether a global allowlist names the rule with this id.
+    pub(crate) fn names(&self, id: &str) -> bool {
+        self.targets.iter().any(|target| placeholder::name(target) == id)
+    }
+
     /// Whether the allowlist can apply to a text that is not in a file.
     pub(crate) fn speaks(&self) -> bool {
         let of_files = !self.paths.is_empty() || !self.commits.is_empty();

@@ -85,3 +85,31 @@ fn an_expression_of_an_allowlist_that_is_too_large_is_refused() {
     let what = "Compiled regex exceeds size limit of 67108864 bytes.".to_owned();
     assert_eq!(refused, Err(RuleFault::Expression { rule: "badge".into(), what }));
 }
+
+#[test]
+fn an_allowlist_with_targets_applies_to_these_rules_only() {
+    let text = r#"
+        [[rules]]
+        id = "badge.old"
+        regex = 'B-\d{6}'
+        keywords = ["b-"]
+
+        [[rules]]
+        id = "pass"
+        regex = 'P-\d{6}'
+        keywords = ["p-"]
+
+        [[allowlists]]
+        targetRules = ["badge.old"]
+        stopwords = ["000000"]
+    "#;
+    let rules = Rules::parse(text).expect("it can be parsed");
+    let finder = Finder::new(rules).expect("rules");
+    let found = |text: &str| {
+        let hits = finder.find(text);
+        hits.iter().map(|hit| finder.rule(hit.rule).id.clone()).collect::<Vec<_>>()
+    };
+    let expect = ["badge-old", "pass"].map(str::to_owned).to_vec();
+    assert_eq!(found("B-123456 and P-123456"), expect);
+    assert_eq!(found("B-000000 and P-000000"), expect[1..]);
+}
