@@ -88,7 +88,7 @@ pub enum Input {
     Losses,
     /// The user sets the budget for all requests; `None` asks what the budget is.
     Budget(Option<MicroDollars>),
-    /// The user wants a change outside of the machine.
+    /// The user wants a change that this machine cannot make itself, such as another model.
     Change(OutsideChange),
     /// The user interrupts everything in progress.
     Cancel,

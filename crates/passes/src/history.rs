@@ -47,7 +47,8 @@ fn is_original(transcript: &Transcript, source: &dyn Source, item: usize) -> boo
     !entry.repeated && !entry.blocks.iter().any(|block| is_digest(block, source))
 }
 
-/// The histories of some items of a session.
+/// Collects the [`history`] of each of several items: the item, and all that precede it in the
+/// conversation.
 struct Histories<'t> {
     transcript: &'t Transcript,
     /// Whether any entry has a parent.

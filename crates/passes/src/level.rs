@@ -18,7 +18,8 @@ pub struct ContextSize {
     pub tokens: Tokens,
     /// Bytes of text; for a stored session, bytes of the file.
     pub bytes: u64,
-    /// Characters of text as written, and of what the API's JSON adds around each text.
+    /// Characters of the texts as JSON strings (with quotes and escapes), plus an estimate of the
+    /// JSON around each.
     pub chars: u64,
     /// Number of tool results.
     pub results: u64,
@@ -45,7 +46,8 @@ pub struct Level {
     /// Bytes of text; of a stored session, bytes on disk.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub bytes: Option<u64>,
-    /// Characters of text as written, with what the API's JSON adds around each text.
+    /// Characters of the texts as JSON strings (with quotes and escapes), plus an estimate of the
+    /// JSON around each.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub chars: Option<u64>,
     /// The number of tool results.
@@ -115,7 +117,8 @@ pub struct Target {
     /// Per cent of the window without the reserve.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 100)))]
     pub percent: Option<u64>,
-    /// Characters of text as written, with what the API's JSON adds around each text.
+    /// Characters of the texts as JSON strings (with quotes and escapes), plus an estimate of the
+    /// JSON around each.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub chars: Option<u64>,
 }

@@ -361,8 +361,8 @@ fn remove_old_memos(folder: &Path) {
 }
 
 /// The API of a request whose body is read, and what the request asks for. `None` if it passes
-/// unread: it is no POST to the API of a model, its body is compressed or too long, or it has the
-/// header [`BYPASS`].
+/// unread: it is no POST to the API of a model, its body is compressed, the length that it declares
+/// exceeds [`LONGEST`], or it has the header [`BYPASS`].
 fn readable(method: &Method, path: &str, headers: &HeaderMap) -> Option<(&'static Api, Purpose)> {
     let is_short = headers::content_length(headers).is_none_or(|length| length <= LONGEST as u64);
     let is_wanted = !headers.contains_key(BYPASS);

@@ -83,7 +83,8 @@ pub struct UnmetTrigger {
     /// Per cent of the usable window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u64>,
-    /// Characters of text as written, plus what the API's JSON adds around each text.
+    /// Characters of the texts as JSON strings (with quotes and escapes), plus an estimate of the
+    /// JSON around each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chars: Option<u64>,
     /// Number of tool results.

@@ -17,7 +17,8 @@ pub fn short_texts<'t>(
     source: &dyn Source,
     counter: &dyn Counter,
 ) -> Vec<(String, Tokens)> {
-    let of_model = entries.filter(|(_, entry)| entry.role == Role::Assistant);
+    // A log has an entry again if it stays in the context after a digest: that is no newer text.
+    let of_model = entries.filter(|(_, entry)| entry.role == Role::Assistant && !entry.repeated);
     let texts = of_model.flat_map(|(_, entry)| &entry.blocks).filter_map(|block| match block {
         Block::Text(text) => Some(text.read(source).into_owned()),
         _ => None,

@@ -31,7 +31,8 @@ struct Seen {
     /// Number of texts that contain the fact; a text is a message, a piece of reasoning, the
     /// arguments of a call, or a result.
     texts: u32,
-    /// The numbers of the responses of the fact's first and last occurrence.
+    /// The numbers of the model's responses that the first and the last text with the fact belong
+    /// to or follow.
     first: u32,
     last: u32,
     /// The number of facts in the last text that contains this fact, and whether that text is the

@@ -37,8 +37,8 @@ pub enum EventReason {
 pub enum TargetExcess {
     /// Tokens above the target. The tokens of the prompt and the tools are included.
     Tokens(Tokens),
-    /// Characters above the target: of text as written, plus what the API's JSON adds around each
-    /// text.
+    /// Characters above the target: of the texts as JSON strings (with quotes and escapes), plus an
+    /// estimate of the JSON around each.
     Chars(u64),
 }
 
