@@ -37,7 +37,8 @@ pub struct ContextSize {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Level {
-    /// Tokens, prompt and tools included.
+    /// Tokens. In a running agent, those of the system prompt and the tools are included if they
+    /// are known; of a stored session, only the messages count.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000)))]
     pub tokens: Option<u64>,
     /// Per cent of the window without the reserve.
@@ -111,7 +112,8 @@ impl Level {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(remote = "Self", deny_unknown_fields, default)]
 pub struct Target {
-    /// Tokens, prompt and tools included.
+    /// Tokens. In a running agent, those of the system prompt and the tools are included if they
+    /// are known; of a stored session, only the messages count.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000)))]
     pub tokens: Option<u64>,
     /// Per cent of the window without the reserve.

@@ -19,8 +19,8 @@ struct Arrived {
 
 impl IngestRule {
     /// The edits that truncate stored results as a live context would have done, in the order of
-    /// the session. Some results are not edited, such as those that are kept whole, and those that
-    /// are pinned because they set rules.
+    /// the session. Results that are kept whole or pinned (rule files such as `AGENTS.md`, skills,
+    /// plans, to-do lists) are not edited.
     pub(crate) fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut batch = Vec::new();

@@ -69,8 +69,8 @@ pub(crate) struct PreparedCut {
     pub(crate) cuts: usize,
 }
 
-/// The lines of the results in the beginning of a conversation. They are not on disk: after a
-/// restart they are read again from a request.
+/// The lines of the results in all messages up to `last`. They are not on disk: after a restart
+/// they are read again from a request.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The chain of the last message whose results were read.

@@ -258,7 +258,7 @@ impl<'a> Story<'a> {
         begin..turn.answer.max(begin)
     }
 
-    /// The indices of the pieces that failed.
+    /// The indices in `pieces` of the failed calls, and of the failed results without a call.
     pub(crate) fn failed(&self) -> Vec<usize> {
         let pieces = self.pieces.iter().enumerate();
         pieces.filter(|(_, piece)| piece.is_failed()).map(|(idx, _)| idx).collect()

@@ -74,9 +74,10 @@ impl Counter for Estimate {
 /// One token, in the unit of the weights: thousandths of a token.
 const UNIT: u64 = 1_000;
 
-// Features of pieces: each constant is the index of the first weight of a feature in the table of
-// weights. Where the weight depends on a length, the weights for the lengths 1, 2, 3, … follow each
-// other: they are called a row.
+// Positions in the table of weights: each constant is the index of the first weight of a kind of
+// piece. Where the weight depends on a length, the weights for the lengths 1, 2, 3, … follow each
+// other: they are called a row. A constant `…_ROW` is the length of a row, and `WORD_CASES`,
+// `WORD_LEADS` and `SCRIPTS` are numbers of rows.
 
 /// The weights of a word. Each combination of a [`Lead`] and of a case of the letters has a row of
 /// weights: one for each length of the word.

@@ -160,8 +160,8 @@ pub(super) fn passed_over(format: &Format, why: &str) -> Error {
     Error::new(ErrorKind::Refused, what).with_hint("--rewrite shortens it in the records it has")
 }
 
-/// The error for a session in which marks would leave reasoning of `model` that is bound to removed
-/// content.
+/// The error for a session that would still send reasoning of `model` although the reasoning is
+/// bound to content that a mark replaces: a mark cannot remove reasoning.
 fn reasoning_is_bound(format: &Format, model: &str) -> Error {
     let what = format!(
         "{}'s own way leaves reasoning of {model} in place, which is bound to what would go",

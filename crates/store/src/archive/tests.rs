@@ -181,7 +181,7 @@ fn a_damaged_byte_never_gives_wrong_bytes() {
                         assert_eq!(hurt, Some((pack::Kind::Blob, hash)), "byte {at}");
                     }
                 }
-                // The bytes are found in any case; only their description may be lost.
+                // The bytes are listed in any case, even if they are damaged.
                 let found = archive.find(&hash.reference()).expect("found");
                 assert_eq!(found.len(), 1, "byte {at}");
                 assert_eq!((found[0].hash, &found[0].key), (hash, &key), "byte {at}");
