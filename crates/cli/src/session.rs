@@ -10,6 +10,7 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use epitome::agents::{self, FoundSessions, SessionFile, SessionMatch};
 use epitome::history::ShownSource;
+use epitome::keep::{VaultMatch, find};
 use epitome::ops::is_run_in;
 use epitome::storage::{load, writer};
 use epitome::{History, Loaded, Version};
@@ -90,9 +91,25 @@ pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
             let what = format!("no session is called `{name}`");
             let failure = Failure::new(Status::Unreadable, "not-found", what)
                 .hint("`epitome list` shows the sessions of this machine; a path works too");
+            let failure = match is_kept(app, name) {
+                true => failure.hint(format!(
+                    "`epitome keep` has versions of it: `epitome history {name}` shows them, and \
+                     `epitome restore {name} --at N` brings one back"
+                )),
+                false => failure,
+            };
             let unread = agents::all(&app.config.agents, app.agent()).unread;
             Err(unread.into_iter().fold(failure, |failure, err| failure.hint(not_read(err))))
         }
+    }
+}
+
+/// Whether the vault has versions of a session with this name. False if it cannot be read.
+fn is_kept(app: &App, name: &str) -> bool {
+    let Ok(vault) = app.config.vault() else { return false };
+    match find(&app.config, &vault, name, app.agent()) {
+        VaultMatch::Session(_) | VaultMatch::AnyOf(_) => true,
+        VaultMatch::Nothing => false,
     }
 }
 

@@ -59,6 +59,14 @@ fn a_deleted_session_is_listed_with_its_versions_and_comes_back() {
           5   1d       -  deleted
     --- status 0
     ");
+    assert_snapshot!(world.run(&["inspect", "01a1fb3a"]), @r"
+    $ epitome inspect 01a1fb3a
+    --- stderr
+    error: no session is called `01a1fb3a`
+      hint: `epitome list` shows the sessions of this machine; a path works too
+      hint: `epitome keep` has versions of it: `epitome history 01a1fb3a` shows them, and `epitome restore 01a1fb3a --at N` brings one back
+    --- status 3
+    ");
     let path = place(&world);
     for (n, expect) in versions.iter().enumerate() {
         let number = (n + 1).to_string();
