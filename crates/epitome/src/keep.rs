@@ -34,6 +34,7 @@ mod forgotten;
 mod history;
 mod moved;
 mod orphans;
+mod parts;
 mod prune;
 mod restore;
 mod transfer;

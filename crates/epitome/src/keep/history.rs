@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::compacted::compacted_versions;
 use super::moved::{files_at_place, is_apart, present_path};
+use super::parts::parts_of;
 use super::{Cause, ChangeName, ContentChange, FileKey, Vault, Version, place_here};
 use crate::archive::{Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
@@ -170,11 +171,7 @@ impl VersionHistory {
         // Of a file that was kept at several paths, because the home folder was moved, only the
         // newest is listed: its history includes the others.
         let is_listed = |it: &&FileKey| files_at_place(config, vault, it).last() == Some(*it);
-        let parts = vault.files().filter(|it| {
-            it.part.is_some()
-                && (&it.machine, &it.agent, &it.session)
-                    == (&file.machine, &file.agent, &file.session)
-        });
+        let parts = parts_of(config, vault, file).into_iter();
         for part in parts.filter(is_listed) {
             history.parts.push(VersionHistory::read_file(config, vault, part)?);
         }

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::moved::{is_superseded, numbers_before, present_path, versions_at_place};
+use super::parts::{own_files, parts_of};
 use super::unfinished::{IntendedFile, Intention, RestoreRecords};
 use super::{Cause, FileKey, Vault, Version, place_here};
 pub use completion::InterruptedRestore;
@@ -367,12 +368,7 @@ impl RestoreVersion<'_> {
         }
         let seen = vault.version(self.file, self.number)?.seen;
         let until = self.next_seen(config, vault);
-        let file = self.file;
-        let parts = vault.files().filter(|it| {
-            it.part.is_some()
-                && (&it.machine, &it.agent, &it.session)
-                    == (&file.machine, &file.agent, &file.session)
-        });
+        let parts = parts_of(config, vault, self.file).into_iter();
         // In a home that was copied, a file may have been kept at its old place and at its new one.
         let mut newest: BTreeMap<PathBuf, (FileKey, Option<&Version>)> = BTreeMap::new();
         for part in parts.filter(|part| !is_superseded(config, vault, part)) {
@@ -468,12 +464,8 @@ impl RestoreVersion<'_> {
         here: &Path,
     ) -> Result<(PathBuf, FileSource)> {
         let part = self.file;
-        let own = vault.files().find(|file| {
-            file.part.is_none()
-                && (&file.machine, &file.agent, &file.session)
-                    == (&part.machine, &part.agent, &part.session)
-                && !is_superseded(config, vault, file)
-        });
+        let mut own = own_files(config, vault, part).into_iter();
+        let own = own.find(|file| !is_superseded(config, vault, file));
         let versions = own.map(|own| versions_at_place(config, vault, own)).unwrap_or_default();
         let newest = versions.into_iter().rfind(|(_, version)| !version.is_deleted());
         let Some((own, version)) = newest else {

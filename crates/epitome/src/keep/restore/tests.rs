@@ -1,6 +1,7 @@
 //! Tests of restoring versions: what is refused, and what a killed restore leaves.
 
 use super::*;
+use crate::keep::VersionHistory;
 
 const ID: &str = "01a1fb3b-31f2-7601-bb99-e47e04b7ff1d";
 
@@ -368,6 +369,60 @@ fn a_sub_agent_that_was_deleted_when_a_version_was_seen_is_deleted_again() {
             assert_eq!(session.now(), without);
             assert!(!last.exists());
         }
+    }
+}
+
+/// A project's folder was copied: the session is in two folders under one id.
+#[test]
+fn a_session_in_two_folders_is_restored_with_its_own_sub_agents_alone() {
+    let session = Interrupted::new();
+    let projects = session.config.agents.home.join(".claude/projects");
+    let of_copy = |path: &PathBuf| {
+        projects.join("-q").join(path.strip_prefix(projects.join("-p")).expect("below -p"))
+    };
+    let copies = session.paths.each_ref().map(of_copy);
+    fs::create_dir_all(copies[1].parent().expect("a folder")).expect("a folder");
+    for (path, copy) in session.paths.iter().zip(&copies) {
+        fs::copy(path, copy).expect("copied");
+    }
+    scan(&session.config);
+    let changed = session.change(false);
+    let later = session.paths[1].with_file_name("agent-c.jsonl");
+    for (path, bytes) in [(&copies[0], "{}\n{}\n"), (&copies[1], "{}\n"), (&later, "{}\n")] {
+        fs::write(path, [&session.first[0], bytes.as_bytes()].concat()).expect("written");
+    }
+    scan(&session.config);
+    let now_of_copy = || copies.each_ref().map(|path| fs::read(path).expect("a file"));
+    let changed_copy = now_of_copy();
+    let mut vault = session.config.vault().expect("a vault");
+    let files: Vec<FileKey> = vault.files().cloned().collect();
+    let file_at = |path: &Path| files.iter().find(|it| it.path == path).expect("a file");
+    let parts = |file: &FileKey, vault: &Vault| {
+        let history = VersionHistory::read(&session.config, vault, file).expect("a history");
+        history.parts.into_iter().map(|part| part.path).collect::<Vec<_>>()
+    };
+    let restored = |file: &FileKey, vault: &mut Vault| {
+        let restore = RestoreVersion { file, number: 1, force: false };
+        let done = restore.run(&session.config, vault).expect("restored");
+        done.parts.into_iter().map(|part| part.path).collect::<Vec<_>>()
+    };
+    let copy = file_at(&copies[0]);
+    assert_eq!(parts(copy, &vault), copies[1..]);
+    assert_eq!(restored(copy, &mut vault), copies[1..2]);
+    assert_eq!((now_of_copy(), session.now()), (session.first.clone(), changed));
+    assert!(later.exists());
+    for (path, bytes) in copies.iter().zip(&changed_copy) {
+        fs::write(path, bytes).expect("written");
+    }
+    let own = [&session.paths[1..], std::slice::from_ref(&later)].concat();
+    assert_eq!(parts(&session.file, &vault), own);
+    assert_eq!(restored(&session.file, &mut vault), own);
+    assert_eq!((now_of_copy(), session.now()), (changed_copy, session.first.clone()));
+    assert!(!later.exists());
+    // A sub-agent alone is restored next to its own session.
+    for part in [&copies[1], &session.paths[1]] {
+        assert_eq!(restored(file_at(part), &mut vault), Vec::<PathBuf>::new());
+        assert_eq!(fs::read(part).expect("a file"), session.first[1]);
     }
 }
 
