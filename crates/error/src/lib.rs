@@ -272,7 +272,7 @@ impl Error {
             ErrorKind::Changed => Some("the agent may be running; try again when it is idle"),
             ErrorKind::Locked => Some("wait until the other epitome is done"),
             ErrorKind::HardLinked => Some("copy the file, so that it has one name, and try again"),
-            ErrorKind::Disk => Some("free some space on that disk; nothing was changed"),
+            ErrorKind::Disk => causes(self).find_map(hint_of_cause),
             ErrorKind::Archive => Some("`epitome archive verify` lists what is damaged"),
             ErrorKind::NewerFormat => Some("update epitome"),
             ErrorKind::Exists => Some("choose another name, or remove what is there"),
@@ -297,6 +297,24 @@ impl Error {
             }
             ErrorKind::Broken => Some("nothing was written; please report this"),
         })
+    }
+}
+
+/// The hint of the errors whose cause is a full disk.
+pub const FULL_DISK_HINT: &str = "free some space on that disk; nothing was changed";
+
+/// The hint for an error of the disk with this cause.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the kinds of the system grow")]
+fn hint_of_cause(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
+    match cause.downcast_ref::<io::Error>()?.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(FULL_DISK_HINT),
+        io::ErrorKind::PermissionDenied => {
+            Some("check the permissions of that path and of its folder; nothing was changed")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Some("the file system there is read-only; nothing was changed")
+        }
+        _ => None,
     }
 }
 
@@ -388,6 +406,31 @@ mod tests {
         assert_eq!(err.to_string(), "cannot write the session: /a/b");
         assert_eq!(err.source().map(ToString::to_string).as_deref(), Some("no storage space"));
         assert_eq!(err.hint(), Some("free some space on that disk; nothing was changed"));
+    }
+
+    /// Only a full disk is a reason to free space. The cause may be below other errors.
+    #[test]
+    fn the_hint_of_an_error_of_the_disk_fits_its_cause() {
+        let permission =
+            "check the permissions of that path and of its folder; nothing was changed";
+        let read_only = "the file system there is read-only; nothing was changed";
+        let cases = [
+            (io::ErrorKind::StorageFull, Some(FULL_DISK_HINT)),
+            (io::ErrorKind::QuotaExceeded, Some(FULL_DISK_HINT)),
+            (io::ErrorKind::PermissionDenied, Some(permission)),
+            (io::ErrorKind::ReadOnlyFilesystem, Some(read_only)),
+            (io::ErrorKind::FileTooLarge, None),
+            (io::ErrorKind::BrokenPipe, None),
+            (io::ErrorKind::Other, None),
+        ];
+        for (cause, hint) in cases {
+            let err = Error::writing(io::Error::from(cause), "the session", Path::new("/a/b"));
+            assert_eq!(err.with_kind(ErrorKind::Disk).hint(), hint, "{cause:?}");
+            let err = Error::writing(io::Error::from(cause), "the session", Path::new("/a/b"));
+            let outer = Error::new(ErrorKind::Disk, "it failed").because(err);
+            assert_eq!(outer.hint(), hint, "{cause:?}");
+        }
+        assert_eq!(Error::new(ErrorKind::Disk, "it failed").hint(), None);
     }
 
     #[test]

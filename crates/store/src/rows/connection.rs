@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::regular;
-use epitome_error::{Error, ErrorKind, Result};
+use epitome_error::{Error, ErrorKind, FULL_DISK_HINT, Result};
 
 /// How long to wait for another program that is writing.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -237,8 +237,11 @@ pub(super) fn cannot_write(err: rusqlite::Error, database: &Path) -> Error {
 }
 
 fn with_cause(error: Error, cause: rusqlite::Error) -> Error {
-    let error = match error.kind() {
-        ErrorKind::Locked => error.with_hint("another program writes to it; nothing was changed"),
+    let error = match (error.kind(), cause.sqlite_error_code()) {
+        (ErrorKind::Locked, _) => {
+            error.with_hint("another program writes to it; nothing was changed")
+        }
+        (_, Some(ErrorCode::DiskFull)) => error.with_hint(FULL_DISK_HINT),
         _ => error,
     };
     error.because(cause)
@@ -255,5 +258,22 @@ fn kind_of(err: &rusqlite::Error) -> Option<ErrorKind> {
             Some(ErrorKind::Unreadable)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_full_disk_is_a_reason_to_free_space() {
+        let hint = |code: i32| {
+            let cause = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+            let err = cannot_write(cause, Path::new("/a.db"));
+            (err.kind(), err.hint().map(str::to_owned))
+        };
+        let full = hint(rusqlite::ffi::SQLITE_FULL);
+        assert_eq!(full, (ErrorKind::Disk, Some(FULL_DISK_HINT.to_owned())));
+        assert_eq!(hint(rusqlite::ffi::SQLITE_IOERR), (ErrorKind::Disk, None));
     }
 }
