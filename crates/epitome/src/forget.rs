@@ -172,10 +172,14 @@ impl ForgetReport {
 
 /// The error of a removal that may have removed a part: its hint says to repeat it.
 fn incomplete(err: Error) -> Error {
+    with_rest(err, "a part may be removed already")
+}
+
+/// The error of a removal with a hint that says what is left, and to repeat it.
+fn with_rest(err: Error, left: &str) -> Error {
     let hint = match err.hint() {
         Some(hint) => format!("{}; ", hint.trim_end_matches("; nothing was changed")),
         None => String::new(),
     };
-    let rest = "a part may be removed already: run the same again, which completes it";
-    err.with_hint(format!("{hint}{rest}"))
+    err.with_hint(format!("{hint}{left}: run the same again, which completes it"))
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::process::{Command, Output, Stdio};
 
 use crate::world::World;
-use crate::world::sessions::{CLAUDE, Claude};
+use crate::world::sessions::{self, CLAUDE, Claude, PI};
 use crate::world::trouble::Seeded;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn with_small_disk(world: &World, disk: &str, script: &str) -> Option<Output> {
         command.args(["-m", "sh", "-c", &format!("{mount}\n{script}")]);
         let path = std::env::var_os("PATH").unwrap_or_default();
         command.env_clear().env("PATH", path).env("HOME", &world.home).env("DISK", &disk);
-        command.env("EPITOME", env!("CARGO_BIN_EXE_epitome")).env("SESSION", CLAUDE);
+        command.env("EPITOME", env!("CARGO_BIN_EXE_epitome")).env("SESSION", CLAUDE).env("PI", PI);
         command.current_dir(&world.home).stdin(Stdio::null()).output()
     };
     if !run("true").is_ok_and(|out| out.status.success()) {
@@ -123,4 +123,31 @@ fn a_restore_on_a_full_disk_leaves_the_small_session() {
     assert_eq!(out.status.code(), Some(5), "{stdout}{error}");
     assert!(error.contains("hint: free some space on that disk; nothing was changed"), "{error}");
     assert!(stdout.contains("--- copy 5\nsession.jsonl\n"), "{stdout}");
+}
+
+/// Another session is in the same part of the vault, which is written again without the forgotten
+/// one: there is no room for that.
+#[test]
+fn a_session_is_not_forgotten_in_part_on_a_full_disk() {
+    let world = World::new();
+    world.claude(CLAUDE, long_words());
+    world.pi(PI, sessions::pi(PI));
+    let script = "
+        export EPITOME_HOME=\"$DISK/epitome\"
+        $EPITOME keep --all --once || exit 98
+        $EPITOME compact $PI --keep-turns=1 --count=estimate --recipe transcript || exit 97
+        dd if=/dev/zero of=\"$DISK/filling\" bs=1k 2> /dev/null
+        truncate -s -16k \"$DISK/filling\"
+        find \"$DISK\" -type f -exec sha256sum {} + | sort > before
+        $EPITOME forget $PI --yes; status=$?
+        find \"$DISK\" -type f -exec sha256sum {} + | sort > after
+        diff before after || exit 96
+        rm \"$DISK/filling\"
+        $EPITOME forget $PI --yes || exit 95
+        $EPITOME archive verify || exit 94
+        exit $status";
+    let Some(out) = with_small_disk(&world, "disk", script) else { return };
+    let (stdout, error) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(5), "{stdout}{error}");
+    assert!(error.contains("hint: free some space on that disk; nothing was changed"), "{error}");
 }

@@ -1,14 +1,16 @@
 //! Forgets a session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use epitome_agents::{self as agents, SessionFile, SessionMatch};
+use epitome_model::plural;
 use epitome_redact::Redactor;
 use epitome_store::forgotten::ForgottenText;
+use epitome_store::vault::VersionNumbers;
 
-use super::incomplete;
 use super::{ForgetAction, ForgetReport, ForgottenCopy, PlaceKind, home};
+use super::{incomplete, with_rest};
 use crate::archive::{GcMode, SessionKey};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -195,14 +197,54 @@ impl ForgetSession {
     /// The errors of [`plan`](ForgetSession::plan); `Disk` or `NoPermission` if something cannot be
     /// removed; `Archive` if something of the session is still stored afterwards: the error names
     /// the place. If a restore of the session was interrupted and cannot be completed, for example
-    /// because the session is in use, the error of that: nothing is forgotten then.
+    /// because the session is in use, the error of that: nothing is forgotten then. Nothing is
+    /// forgotten either if the disk is full from the beginning. The hint says what is left.
     pub fn run(&self, config: &Config) -> Result<ForgetReport> {
         let completed = self.complete_restores(config)?;
         remove_abandoned(config);
         let report = ForgetReport { completed, ..self.report(config)? };
         // Nothing is removed from the archive if nothing can be removed from the vault.
         config.vault()?.check_readable()?;
-        self.carry_out(config, report).map_err(incomplete)
+        match self.try_removal(config) {
+            // Another process may have merged parts of the vault meanwhile.
+            Err(err) if err.kind() != ErrorKind::Disk => self.try_removal(config)?,
+            tried => tried?,
+        }
+        self.carry_out(config, report.clone()).map_err(|err| self.incomplete(config, &report, err))
+    }
+
+    /// Proves that the session can be removed from the vault: that nothing in the way is damaged,
+    /// and that the disk has room for the parts of the vault that are written again.
+    fn try_removal(&self, config: &Config) -> Result<()> {
+        let vault = config.vault()?;
+        vault.trial()?.remove(&self.versions_in(&vault)).map(drop)
+    }
+
+    /// The error of a removal that was begun: its hint says what is left.
+    fn incomplete(&self, config: &Config, before: &ForgetReport, err: Error) -> Error {
+        let Ok(now) = self.report(config) else { return incomplete(err) };
+        let is_listed =
+            Forgotten::read(config).is_ok_and(|forgotten| forgotten.has(&self.agent, &self.id));
+        let count = |report: &ForgetReport, kind: PlaceKind| -> u64 {
+            let places = report.places.iter().filter(|place| place.kind == kind);
+            places.map(|place| place.count).sum()
+        };
+        let [versions, packs] = [PlaceKind::Vault, PlaceKind::Archive]
+            .map(|kind| (count(&now, kind), count(before, kind)));
+        let left = match (versions.0 == versions.1 && packs.0 == packs.1, is_listed) {
+            (true, false) => return err,
+            (true, true) => {
+                "nothing is removed yet, but the session is not kept any more".to_owned()
+            }
+            (false, _) => format!(
+                "{} of {} in the vault and {} of {} in the archive are left",
+                versions.0,
+                plural(versions.1, "version"),
+                packs.0,
+                plural(packs.1, "pack"),
+            ),
+        };
+        with_rest(err, &left)
     }
 
     fn carry_out(&self, config: &Config, mut report: ForgetReport) -> Result<ForgetReport> {
@@ -261,12 +303,17 @@ impl ForgetSession {
             config.archive().forget_session(key)?;
         }
         let mut vault = config.vault()?;
-        let all = vault.files().filter(|file| self.is_of(file)).map(|file| {
+        let all = self.versions_in(&vault);
+        vault.remove(&all).map(drop)
+    }
+
+    /// All versions of the session's files.
+    fn versions_in(&self, vault: &Vault) -> VersionNumbers {
+        let own = vault.files().filter(|file| self.is_of(file)).map(|file| {
             let numbers = vault.versions(file).map(|version| version.number).collect();
             (file.clone(), numbers)
         });
-        let all: BTreeMap<FileKey, BTreeSet<u64>> = all.collect();
-        vault.remove(&all).map(drop)
+        own.collect()
     }
 
     fn is_of(&self, file: &FileKey) -> bool {
@@ -369,5 +416,90 @@ impl ForgetSession {
         let mut sessions = agents::all(&config.agents, Some(&self.agent)).sessions;
         sessions.retain(|session| session.id == self.id || self.paths.contains(&session.path));
         sessions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keep::Keeper;
+    use crate::ops::{Compact, OpenSession};
+    use crate::step::{DiskStep, fault};
+
+    /// Two sessions that were kept together. One of them was compacted, and kept again.
+    fn stored() -> (tempfile::TempDir, Config) {
+        let dir = tempfile::tempdir().expect("a folder");
+        let config = Config::from_home(dir.path());
+        let folder = dir.path().join(".pi/agent/sessions/--p--");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = |id: &str| folder.join(format!("2026-11-18T12-00-00-000Z_{id}.jsonl"));
+        for id in ["0001", "0002"] {
+            std::fs::write(path(id), fixtures::get("pi", "pricing").bytes()).expect("a session");
+        }
+        let mut keeper = Keeper::open(&config).expect("a vault");
+        keeper.scan().expect("a scan");
+        let run = config.begin_run("test");
+        let recipe = crate::built_in("epitome").expect("a recipe");
+        let counter = epitome_tokens::Estimate::new();
+        let session = OpenSession::new(&config, &path("0001"));
+        Compact::new(&recipe, &counter, &run).run(&session).expect("it is compacted");
+        keeper.scan().expect("a scan");
+        (dir, config)
+    }
+
+    fn found(config: &Config) -> ForgetSession {
+        match ForgetSession::find(config, "0001", None).expect("a listing") {
+            SessionChoice::One(found) => found,
+            SessionChoice::AnyOf(_) | SessionChoice::Nothing => panic!("one session"),
+        }
+    }
+
+    /// The numbers of the session's versions and packs, and whether it is on the list.
+    fn state(config: &Config) -> (u64, u64, bool) {
+        let report = found(config).report(config).expect("a report");
+        let count = |kind: PlaceKind| {
+            report.places.iter().filter(|it| it.kind == kind).map(|it| it.count).sum::<u64>()
+        };
+        let is_listed = Forgotten::read(config).expect("a list").has("pi", "0001");
+        (count(PlaceKind::Vault), count(PlaceKind::Archive), is_listed)
+    }
+
+    /// A disk that is full from its `n`th step on: files can only be renamed and removed.
+    fn full_from(n: usize) -> impl FnMut(DiskStep) -> std::io::Result<()> + 'static {
+        let mut seen = 0;
+        move |step| {
+            if !matches!(step, DiskStep::Folder | DiskStep::Create | DiskStep::Write) {
+                return Ok(());
+            }
+            seen += 1;
+            if seen > n { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn a_session_is_forgotten_whole_or_the_error_says_what_is_left() {
+        let mut hints = BTreeSet::new();
+        for n in 0.. {
+            let (dir, config) = stored();
+            assert_eq!(state(&config), (2, 1, false));
+            let session = found(&config);
+            let Err(err) = fault::with(full_from(n), move || session.run(&config)) else { break };
+            assert_eq!(err.kind(), ErrorKind::Disk, "step {n}");
+            let config = Config::from_home(dir.path());
+            hints.insert((state(&config), err.hint().unwrap_or_default().to_owned()));
+            found(&config).run(&config).expect("the same again completes it");
+            assert_eq!(state(&config), (0, 0, true), "step {n}");
+        }
+        let nothing = "free some space on that disk; nothing was changed";
+        let listed = "free some space on that disk; nothing is removed yet, but the session is \
+                      not kept any more: run the same again, which completes it";
+        let partly = "free some space on that disk; 2 of 2 versions in the vault and 0 of 1 pack \
+                      in the archive are left: run the same again, which completes it";
+        let expected = [
+            ((2, 0, true), partly.to_owned()),
+            ((2, 1, false), nothing.to_owned()),
+            ((2, 1, true), listed.to_owned()),
+        ];
+        assert_eq!(hints.into_iter().collect::<Vec<_>>(), expected);
     }
 }
