@@ -40,9 +40,11 @@ mod text;
 use epitome_model::Bytes;
 use serde::Serialize;
 
-use crate::archive::{Hash, SessionKey};
-use crate::error::Error;
+use crate::archive::{Digest, Hash, SessionKey};
+use crate::config::Config;
+use crate::error::{Error, Result};
 use crate::keep::{FileKey, InterruptedRestore};
+use crate::place;
 
 pub use found::FoundTexts;
 pub use session::{ForgetSession, SessionChoice};
@@ -74,6 +76,10 @@ pub struct ForgetReport {
     /// because completing them needs its versions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub completed: Vec<InterruptedRestore>,
+    /// The sessions of agents whose compaction becomes final, because the archive loses what it
+    /// removed, or a part of that: their agents and ids.
+    #[serde(rename = "final", skip_serializing_if = "Vec::is_empty")]
+    pub final_compactions: Vec<String>,
     /// Whether this is only what would be done.
     pub dry_run: bool,
     /// Packs of the archive that are deleted or changed, and may have copies in object storage.
@@ -162,6 +168,25 @@ pub struct Proof {
 impl ForgetReport {
     fn add(&mut self, kind: PlaceKind, name: impl Into<String>, count: u64, action: ForgetAction) {
         self.places.push(ForgetPlace { kind, name: name.into(), count, action, reason: None });
+    }
+
+    /// Notes that the archive loses what compactions of a session removed. This matters only if
+    /// the session exists and is not as it was before them.
+    fn add_final(&mut self, config: &Config, key: &SessionKey) -> Result<()> {
+        let generations = config.archive().generations(key)?.whole;
+        let (Some(first), Some(last)) = (generations.first(), generations.last()) else {
+            return Ok(());
+        };
+        let is_compacted = !last.is_restore()
+            && match place::open(&last.path) {
+                Ok(present) => Digest::from_source(&present)? != first.before,
+                Err(_) => false,
+            };
+        let name = format!("{} {}", key.agent, key.id);
+        if is_compacted && !self.final_compactions.contains(&name) {
+            self.final_compactions.push(name);
+        }
+        Ok(())
     }
 
     /// The places where something stays.

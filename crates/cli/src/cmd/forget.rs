@@ -254,8 +254,49 @@ fn print(app: &App, args: &Args, report: &ForgetReport) -> Result<()> {
     text.push_str(&conclusion(args, report));
     app.print(&text)?;
     note_completed(app, report);
+    note_final(app, args, report);
+    note_shared(app, args);
     note_remaining(app, args, report);
     Ok(())
+}
+
+/// Tells the user which compactions cannot be undone any more.
+fn note_final(app: &App, args: &Args, report: &ForgetReport) {
+    let (what, singular) = match &report.final_compactions[..] {
+        [] => return,
+        [name] => (format!("the compaction of {}", one_line(name, 80)), true),
+        names => (format!("the compactions of {}", count(names.len() as u64, "session")), false),
+    };
+    let verb = match (report.dry_run, singular) {
+        (true, true) => "becomes",
+        (true, false) => "become",
+        (false, _) => "became",
+    };
+    let lost = match args.is_text() {
+        true => "the removed pieces that have the text cannot be restored",
+        false => "what was removed cannot be restored",
+    };
+    app.note(&format!("{DIM}{what} {verb} final: {lost}{DIM:#}"));
+}
+
+/// Tells the user what may be shared with a team, which is not known without the network.
+fn note_shared(app: &App, args: &Args) {
+    let settings = app.settings().ok();
+    let Some(url) = settings.and_then(|settings| settings.values.share.url.as_deref()) else {
+        return;
+    };
+    let place = format!("{}/sessions", text::field(url.trim_end_matches('/')));
+    let what = match args.is_text() {
+        true => format!(
+            "what was shared in {place} is not searched: `epitome share SESSION` again replaces \
+             the page and the transcript of a session"
+        ),
+        false => format!(
+            "if it was shared, its page and transcript stay in {place}: delete the folder of its \
+             id there"
+        ),
+    };
+    app.note(&format!("{DIM}{what}{DIM:#}"));
 }
 
 /// Tells the user which interrupted restores are completed.

@@ -82,6 +82,7 @@ fn all_that_is_stored_of_a_session_goes() {
     would mask    file           1 file  ~/.local/share/epitome/hooks/log
     stays         session        1 file  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
     --- stderr
+    the compaction of pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62 becomes final: what was removed cannot be restored
     the session stays where its agent keeps it, and is not kept again
     error: standard input is not a terminal: cannot ask for confirmation
       hint: --yes goes on without asking; nothing was changed
@@ -97,6 +98,7 @@ fn all_that_is_stored_of_a_session_goes() {
     stays    session        1 file  ~/.pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d62.jsonl
     forgotten: 8 files with [bytes] were read again, and it is in none
     --- stderr
+    the compaction of pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62 became final: what was removed cannot be restored
     the session stays where its agent keeps it, and is not kept again
     --- status 0
     ");
@@ -149,6 +151,7 @@ fn a_secret_goes_from_everything_and_all_else_comes_back() {
     would delete  cache          1 file  ~/.local/share/epitome/cache/search/[index]
     would mask    file     1 occurrence  ~/.local/share/epitome/hooks/log
     --- stderr
+    the compaction of pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62 becomes final: the removed pieces that have the text cannot be restored
     error: standard input is not a terminal: cannot ask for confirmation
       hint: --yes goes on without asking; nothing was changed
     --- status 2
@@ -165,6 +168,8 @@ fn a_secret_goes_from_everything_and_all_else_comes_back() {
     deleted  cache          1 file  ~/.local/share/epitome/cache/search/[index]
     masked   file     1 occurrence  ~/.local/share/epitome/hooks/log
     forgotten: 7 files with [bytes] were read again, and it is in none
+    --- stderr
+    the compaction of pi 01a1fb3a-c450-731a-9250-9fa9d78b0d62 became final: the removed pieces that have the text cannot be restored
     --- status 0
     ");
     for text in [SECRET, spelled] {
@@ -379,4 +384,45 @@ fn undo_says_that_a_text_was_forgotten() {
     let undone = world.run(&["undo", "--yes"]);
     assert!(undone.contains("were forgotten on purpose"), "{undone}");
     assert!(undone.contains("hint: `epitome restore SESSION --partial` restores"), "{undone}");
+}
+
+/// What is lost for good, and what epitome does not remove, is said before and afterwards, where
+/// it applies.
+#[test]
+fn a_final_compaction_and_what_may_be_shared_are_named() {
+    let world = World::new();
+    stored(&world);
+    let notes = |args: &[&str]| {
+        let terminal = world.run_with(args, SECRET.as_bytes());
+        let lines = terminal.lines().filter(|it| it.contains("final") || it.contains("shared"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let becomes = format!("the compaction of pi {PI} becomes final: ");
+    let became = format!("the compaction of pi {PI} became final: ");
+    let pieces = "the removed pieces that have the text cannot be restored";
+    assert_eq!(notes(&["forget", "--secret", "--dry-run"]), [format!("{becomes}{pieces}")]);
+    let all = "what was removed cannot be restored";
+    assert_eq!(notes(&["forget", PI, "--dry-run"]), [format!("{becomes}{all}")]);
+    let settings = "[share]\nurl = \"s3://team/epitome/\"\n";
+    world.write(".config/epitome/epitome.toml", settings);
+    let text_shared = "what was shared in s3://team/epitome/sessions is not searched: `epitome \
+                       share SESSION` again replaces the page and the transcript of a session";
+    assert_eq!(
+        notes(&["forget", "--secret", "--dry-run"]),
+        [format!("{becomes}{pieces}"), text_shared.to_owned()]
+    );
+    let shared = "if it was shared, its page and transcript stay in s3://team/epitome/sessions: \
+                  delete the folder of its id there";
+    assert_eq!(notes(&["forget", PI, "--yes"]), [format!("{became}{all}"), shared.to_owned()]);
+    // The session has no compaction in the archive any more.
+    assert_eq!(notes(&["forget", PI, "--dry-run"]), [shared]);
+}
+
+#[test]
+fn a_compaction_that_was_undone_does_not_become_final() {
+    let world = World::new();
+    stored(&world);
+    assert_eq!(world.status(&["restore", PI, "--yes"]), 0);
+    let plan = world.run(&["forget", PI, "--dry-run"]);
+    assert!(plan.contains("archive") && !plan.contains("final"), "{plan}");
 }

@@ -352,6 +352,7 @@ impl ForgetSession {
             let name = format!("{} {}", key.agent, key.id);
             report.copies.push(ForgottenCopy { session: key.clone(), blake3: None });
             report.add(PlaceKind::Archive, name, packs, ForgetAction::Deleted);
+            report.add_final(config, key)?;
         }
         for folder in home::search_indexes(config)? {
             report.add(PlaceKind::Cache, folder.to_string_lossy(), 1, ForgetAction::Deleted);

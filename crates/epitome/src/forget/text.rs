@@ -207,6 +207,9 @@ impl ForgetText {
             report.copies.push(ForgottenCopy { session, blake3 });
             let action = if is_deleted { ForgetAction::Deleted } else { ForgetAction::Masked };
             report.add(PlaceKind::Archive, name, pack.pieces, action);
+            if pack.pieces > 0 && !pack.is_trash {
+                report.add_final(config, &pack.key)?;
+            }
         }
         let indexes = home::search_indexes(config)?;
         for folder in &indexes {
