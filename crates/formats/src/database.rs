@@ -159,6 +159,15 @@ mod tests {
     }
 
     #[test]
+    fn a_line_is_split_into_the_row_and_its_json() {
+        let expect = |head: &str, data| Some((head.to_owned(), data));
+        let whole = line(r#"{"id":"a"}"#, Some(br#"{"data":1}"#));
+        assert_eq!(split(&whole), expect(r#"{"id":"a"}"#, r#"{"data":1}"#));
+        assert_eq!(split(&line(r#"{"id":"a"}"#, Some(b"no JSON"))), None);
+        assert_eq!(split(b"no line"), None);
+    }
+
+    #[test]
     fn a_row_is_a_line_with_its_json_to_the_byte() {
         check(r#"{"id":"a"}"#, Some(b"{\"x\" : 1.0}"), r#"{"id":"a","data":{"x" : 1.0}}"#);
         check(r#"{"id":"a"}"#, None, r#"{"id":"a","data":null}"#);

@@ -93,12 +93,11 @@ impl ContextLog {
 
     /// Adds an entry. Returns its item.
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[MessagePart<'_>]) -> Result<usize> {
-        // The id of an entry is its index, so no other entry has the index of the new one as its
-        // id.
         let item = self.log.transcript().items.len();
+        let id = self.log.free_id().to_string();
         // A message may have hundreds of megabytes: it is copied only once.
         let start = self.bytes.len();
-        add_line(&mut self.bytes, &item.to_string(), speaker, said);
+        add_line(&mut self.bytes, &id, speaker, said);
         self.write_and_read(start)?;
         Ok(item)
     }
@@ -211,5 +210,55 @@ impl ContextLog {
         let span = Span { start, end: start + text.len() as u64 };
         let record = Record { line: self.lines, span };
         self.log.line(&Line { record, bytes: text, ended: true }, &mut ());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_formats::find_format;
+    use epitome_model::{Fault, Role};
+
+    use super::*;
+
+    /// A journal that discards all lines.
+    struct Nowhere;
+
+    impl Journal for Nowhere {
+        fn append(&mut self, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A stored log was compacted, which appended a line; messages were appended; and the restore
+    /// removed the line.
+    #[test]
+    fn the_ids_of_a_log_that_became_shorter_do_not_repeat() {
+        const COMPACTION: &str = "{\"type\":\"compaction\",\"edits\":[]}\n";
+        let user = |log: &mut ContextLog| {
+            let speaker = Speaker { role: Role::User, ..Speaker::default() };
+            log.push(&speaker, &[MessagePart::text("Go on.")]).expect("memory");
+        };
+        let mut log = ContextLog::in_memory("a-chat", &Origin::default());
+        user(&mut log);
+        for _ in 0..3 {
+            log.append(COMPACTION.as_bytes()).expect("memory");
+        }
+        user(&mut log);
+        let text = String::from_utf8(log.bytes().clone()).expect("text");
+        let restored = text.replace(COMPACTION, "").into_bytes();
+        let mut log = ContextLog::resume(restored, Box::new(Nowhere)).expect("a log");
+        for _ in 0..5 {
+            user(&mut log);
+        }
+        let mut faults: Vec<Fault> = Vec::new();
+        let format = find_format("epitome").expect("a format");
+        let transcript = (format.read)(log.bytes(), &mut faults);
+        assert_eq!(faults, []);
+        let ids: Vec<&str> = transcript.entries().filter_map(|(_, it)| it.id.as_deref()).collect();
+        assert_eq!(ids, ["1", "5", "6", "7", "8", "9", "10"]);
     }
 }

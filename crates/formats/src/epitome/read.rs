@@ -84,6 +84,8 @@ pub struct Log {
     slots: Vec<usize>,
     /// The index in `slots` of each entry, by its id.
     places: HashMap<Box<str>, usize>,
+    /// One more than the highest number that is the id of an entry, or was.
+    after_ids: u64,
     /// The items whose content an edit removed completely.
     emptied: HashSet<usize>,
     /// The original item of each item that an edit made.
@@ -215,6 +217,12 @@ impl Log {
         self.places.get(id).map(|&slot| self.slots[slot])
     }
 
+    /// A number that no entry has as its id, for the next one. It is the index of the next item,
+    /// unless lines were removed from the log, as the restore of a stored session does.
+    pub fn free_id(&self) -> u64 {
+        self.after_ids.max(self.transcript.items.len() as u64)
+    }
+
     /// Reads the next line.
     pub fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
         let before = self.transcript.items.len();
@@ -299,6 +307,9 @@ impl Log {
         self.transcript.items.push(Item::Entry(Box::new(entry)));
         self.slots.push(item);
         self.transcript.context.push(item);
+        if let Some(number) = id.as_ref().and_then(|id| id.parse::<u64>().ok()) {
+            self.after_ids = self.after_ids.max(number.saturating_add(1));
+        }
         if let Some(id) = id
             && let Some(_before) = self.places.insert(id.clone(), self.slots.len() - 1)
         {
