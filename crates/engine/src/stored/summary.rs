@@ -32,7 +32,13 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         let tried = session.writer().and_then(|_| {
             let planner = Planner { session, recipe, counter };
             let (plan, kept) = planner.end_that_is_kept();
-            planner.in_place_of_the_beginning(text, plan, kept, "summary")
+            let mut planned = planner.in_place_of_the_beginning(text, plan, kept, "summary")?;
+            if planned.stands_for.is_some() {
+                let context = &session.transcript.context;
+                let old = &context[..context.len() - kept.len()];
+                planned.notes.extend(left_out(text, &pins(&planner.view(), old)));
+            }
+            Ok(planned)
         });
         if_read(&session.source, tried)
     }
@@ -99,7 +105,6 @@ impl<'a, S: Source> Planner<'a, '_, S> {
         if planned.violations.is_empty() && planned.tokens_after >= tokens {
             return Err(too_long());
         }
-        planned.notes.extend(left_out(text, &pins(&self.view(), old)));
         planned.stands_for = Some(ReplacedItems::from_items(transcript, old));
         Ok(planned)
     }

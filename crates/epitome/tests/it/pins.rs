@@ -412,6 +412,21 @@ fn a_summary_that_leaves_rules_out_and_a_target_that_they_miss_are_noted() {
     }
 }
 
+/// A digest shortens rules that have more than a quarter of its budget: they are not missing.
+#[test]
+fn rules_that_a_digest_shortens_are_not_noted_as_left_out() {
+    let mut session = Session::begin("claude");
+    let rules: String =
+        (0..60).map(|n| format!("- Rule {n}: the parser of part {n} is not changed.\n")).collect();
+    session.tool(&Used::Read("/p/AGENTS.md"), &format!("# Rules\n\n{rules}"));
+    (0..4).for_each(|round| session.go_on(round));
+    let loaded = session.load();
+    let planned = PreparedCompaction::in_default_way(&loaded, &recipe("digest"), &Estimate);
+    let planned = planned.expect("a plan");
+    assert!(planned.stands_for.is_some(), "a digest was made");
+    assert_eq!(planned.notes, []);
+}
+
 #[test]
 fn names_that_a_recipe_adds_are_pinned_as_well() {
     let rule = "STYLE.md asks for short functions";
