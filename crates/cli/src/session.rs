@@ -58,6 +58,15 @@ impl Input {
         Ok(inputs)
     }
 
+    /// Opens the session in one of its states.
+    pub fn open(&self, app: &App, version: Version) -> Result<History> {
+        let config = &app.config;
+        Ok(match self {
+            Input::Stdin => History::from_bytes(config, read_stdin()?, app.agent(), version)?,
+            Input::File(path) => History::open(config, path, app.agent(), version)?,
+        })
+    }
+
     /// Reads the session as it is stored, without undoing compactions.
     pub fn load(&self, app: &App) -> Result<Loaded<ShownSource>> {
         let path = match self {
@@ -170,12 +179,7 @@ impl State {
 
     /// Opens a session, and reports on standard error what could not be restored.
     pub fn open(self, app: &App, input: &Input) -> Result<History> {
-        let config = &app.config;
-        let version = self.version();
-        let history = match input {
-            Input::Stdin => History::from_bytes(config, read_stdin()?, app.agent(), version)?,
-            Input::File(path) => History::open(config, path, app.agent(), version)?,
-        };
+        let history = input.open(app, self.version())?;
         note_missing(app, input, history.missing.iter().map(String::as_str));
         Ok(history)
     }

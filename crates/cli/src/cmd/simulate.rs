@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::Args as ClapArgs;
+use epitome::Version;
 use epitome::simulate::{
     Gate, PolicyCommand, RecipeReport, Simulate, SimulateReport, SimulatedSession,
 };
@@ -102,7 +103,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let inputs = if args.all { of_last_days(app) } else { Input::find_all(app, &args.sessions)? };
     let bar = "replaying {bar:30} {pos}/{len} sessions {elapsed}";
     let steps = Steps::new(app, bar, inputs.len()).ticking();
-    let done: Vec<Result<SimulatedSession>> = inputs
+    let done: Vec<Result<(SimulatedSession, Vec<String>)>> = inputs
         .par_iter()
         .map(|input| {
             let done = one(app, &simulate, input);
@@ -115,7 +116,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut failed: Vec<(String, Failure)> = Vec::new();
     for (input, done) in inputs.iter().zip(done) {
         match done {
-            Ok(session) => simulated.push(session),
+            Ok((session, missing)) => {
+                session::note_missing(app, input, missing.iter().map(String::as_str));
+                simulated.push(session);
+            }
             // The other sessions are simulated even if one cannot be read. A failure with the
             // status `Usage`, such as that of a policy command, ends the run.
             Err(failure) if inputs.len() > 1 && failure.status != Status::Usage => {
@@ -207,13 +211,15 @@ fn of_last_days(app: &App) -> Vec<Input> {
     recent.map(|file| Input::File(file.path)).collect()
 }
 
-fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<SimulatedSession> {
-    let session = input.load(app)?;
-    let done = simulate.session(&input.name(), &session).map_err(|err| match input {
+/// Replays a session as it was before its compactions. The texts say what of it could not be put
+/// back from the archive.
+fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<(SimulatedSession, Vec<String>)> {
+    let history = input.open(app, Version::AsItWas)?;
+    let done = simulate.session(&input.name(), &history.session).map_err(|err| match input {
         Input::Stdin => err,
         Input::File(path) => err.with_default_path(path),
     })?;
-    session.source.failure().map_or(Ok(done), |failure| Err(failure.into()))
+    history.failure().map_or(Ok((done, history.missing)), |failure| Err(failure.into()))
 }
 
 fn table(report: &SimulateReport) -> String {

@@ -6,6 +6,16 @@ use insta::assert_snapshot;
 use serde_json::json;
 use std::path::Path;
 
+#[test]
+fn a_compacted_session_is_replayed_as_it_was_before() {
+    let world = World::new();
+    world.claude(CLAUDE, session());
+    let simulated = || world.output(&["simulate", CLAUDE]);
+    let before = simulated();
+    assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=1"]), 0);
+    assert_eq!(simulated(), before);
+}
+
 /// A session of twenty calls: each reads a file, and mentions what it found in earlier ones.
 pub fn session() -> String {
     let mut session = sessions::Claude::new(CLAUDE);
