@@ -210,19 +210,16 @@ fn format_at(session: &Path) -> Option<&'static Format> {
     })
 }
 
-/// The number of sub-agents whose files or rows belong to a session.
-pub fn sub_agents(session: &Path) -> usize {
-    let found = companions(session);
-    match Place::parse(session) {
-        Place::File(_) | Place::Spread(_) => found.len(),
-        Place::Rows(_) => {
-            let conversations = found.iter().filter(|path| match Place::parse(path) {
-                Place::Rows(rows) => rows.is_conversation(),
-                Place::File(_) | Place::Spread(_) => false,
-            });
-            conversations.count()
-        }
+/// The sessions of the sub-agents that belong to a session.
+pub fn sub_agents(session: &Path) -> Vec<PathBuf> {
+    let mut found = companions(session);
+    if let Place::Rows(_) = Place::parse(session) {
+        found.retain(|path| match Place::parse(path) {
+            Place::Rows(rows) => rows.is_conversation(),
+            Place::File(_) | Place::Spread(_) => false,
+        });
     }
+    found
 }
 
 /// The agents that can resume sessions which other programs wrote, and how.

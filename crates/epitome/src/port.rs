@@ -97,7 +97,7 @@ impl PortedSession {
 
     /// Records that the sub-agents of the session at `path` were not ported, with their number.
     pub fn without_sub_agents_of(&mut self, path: &Path) {
-        let n = agents::sub_agents(path);
+        let n = agents::sub_agents(path).len();
         if n > 0 {
             self.made.left.insert(LeftBehind::SubAgents, n as u64);
         }

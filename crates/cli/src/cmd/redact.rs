@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use epitome::History;
+use epitome::agents;
 use epitome::storage::write_new;
 use epitome_model::{Bytes, Source};
 use epitome_redact::Redactor;
@@ -15,7 +16,7 @@ use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::redaction::{Redaction, RedactionCounts};
 use crate::session::{Input, State};
-use crate::text::{self, DIM};
+use crate::text::{self, DIM, count};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,7 +68,21 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if args.redaction.no_redact {
         return Err(Failure::usage("--no-redact cannot be used with redact"));
     }
-    write(app, args, &input, &args.state.open(app, &input)?)
+    write(app, args, &input, &args.state.open(app, &input)?)?;
+    if let Input::File(path) = &input {
+        note_sub_agents(app, &agents::sub_agents(path));
+    }
+    Ok(())
+}
+
+/// Says that the copy has nothing of the sub-agents, whose sessions are files of their own.
+fn note_sub_agents(app: &App, paths: &[PathBuf]) {
+    let Some(first) = paths.first() else { return };
+    app.note(&format!(
+        "{DIM}left out:{DIM:#} {}; such a file can be copied alone: {}",
+        count(paths.len() as u64, "sub-agent"),
+        text::path(first)
+    ));
 }
 
 fn write(app: &App, args: &Args, input: &Input, history: &History) -> Result<()> {

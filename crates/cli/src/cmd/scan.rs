@@ -1,10 +1,13 @@
 //! `epitome scan`: finds secrets and personal data in sessions.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::iter;
 
 use clap::Args as ClapArgs;
 use epitome::History;
+use epitome::agents;
 use epitome_redact::{Finder, Found, Redactor};
 use serde::Serialize;
 
@@ -23,8 +26,8 @@ Examples:
 
 /// Report whether sessions hold secrets, without showing them
 ///
-/// For each place it prints the line, the rule that matched and the length. The status is 6 if
-/// anything is found.
+/// For each place it prints the line, the rule that matched and the length. The sessions of
+/// sub-agents are scanned, too. The status is 6 if anything is found.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -84,12 +87,14 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut all = 0;
     let mut clean = 0;
     let mut worst: Option<Failure> = None;
-    for name in &names {
-        match session(app, &finder, name, args) {
+    let inputs = with_sub_agents(app, &names);
+    let is_one = inputs.len() == 1;
+    for input in inputs {
+        match input.and_then(|input| session(app, &finder, &input, args)) {
             Ok(Some(0)) => clean += 1,
             Ok(places) => all += places.unwrap_or(0),
             // The other sessions are scanned even if one fails.
-            Err(failure) if names.len() > 1 => {
+            Err(failure) if !is_one => {
                 if is_each {
                     app.note(failure.render().trim_end());
                 } else {
@@ -117,16 +122,35 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
+/// The named sessions, each followed by those of its sub-agents. A session that is named twice is
+/// returned once.
+fn with_sub_agents(app: &App, names: &[OsString]) -> Vec<Result<Input>> {
+    let mut inputs = Vec::new();
+    let mut seen = HashSet::new();
+    for name in names {
+        let path = match Input::find(app, name) {
+            Ok(Input::File(path)) => path,
+            other => {
+                inputs.push(other);
+                continue;
+            }
+        };
+        let parts = agents::sub_agents(&path);
+        let new = iter::once(path).chain(parts).filter(|path| seen.insert(path.clone()));
+        inputs.extend(new.map(|path| Ok(Input::File(path))));
+    }
+    inputs
+}
+
 /// The number of places found in a session. `None` if the session was not run in the requested
 /// project.
-fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Option<u64>> {
-    let input = Input::find(app, name)?;
+fn session(app: &App, finder: &Finder, input: &Input, args: &Args) -> Result<Option<u64>> {
     let shows_all = !args.sessions.is_empty();
-    let history = args.state.open(app, &input)?;
+    let history = args.state.open(app, input)?;
     if !args.which.takes(history.session.transcript.head.cwd.as_deref()) {
         return Ok(None);
     }
-    let places = scan(app, finder, &input, &history, shows_all)?;
+    let places = scan(app, finder, input, &history, shows_all)?;
     history.failure().map_or(Ok(Some(places)), |failure| Err(failure.into()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::world::sessions::PI;
+use crate::world::sessions::{self, CLAUDE, Claude, PI};
 use crate::world::{self, World};
 use insta::assert_snapshot;
 use serde_json::json;
@@ -146,6 +146,28 @@ fn all_sessions_of_the_machine_are_scanned() {
     ");
     assert_eq!(world.status(&["scan", "--project", "/home/dev/project"]), 0);
     assert_eq!(world.status(&["scan", "--all", "--agent", "claude"]), 0);
+}
+
+#[test]
+fn the_sessions_of_sub_agents_are_scanned_and_a_copy_says_that_it_is_without_them() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let mut agent = Claude::new(CLAUDE);
+    agent.user(&format!("Push with {TOKEN}."));
+    let name = format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl");
+    world.write(&name, agent.lines());
+    for args in [&["scan", CLAUDE, "--json"][..], &["scan", "--all", "--json"]] {
+        let scanned = world.json(args);
+        let places = scanned.iter().map(|it| it["found"].as_array().expect("a list").len());
+        assert_eq!(places.collect::<Vec<_>>(), [0, 1], "{args:?}");
+    }
+    assert_snapshot!(world.run(&["redact", CLAUDE, "--out", "copy.jsonl"]), @r"
+    $ epitome redact 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4 --out copy.jsonl
+    --- stderr
+    written: copy.jsonl, 22.5 KB; nothing redacted
+    left out: 1 sub-agent; such a file can be copied alone: ~/.claude/projects/-p/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4/subagents/agent-abc.jsonl
+    --- status 0
+    ");
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl Inspect<'_> {
             sent_entries: transcript.context().count() as u64,
             turns: turns(transcript, source).len() as u64,
             context_turns: context_turns(transcript, source),
-            sub_agents: agents::sub_agents(file) as u64,
+            sub_agents: agents::sub_agents(file).len() as u64,
             family: Family::measure(file, total.disk_bytes),
             compactions: (generations.whole.len() + generations.damaged.len()) as u64,
             compactions_in_effect,
