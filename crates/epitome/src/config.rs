@@ -129,8 +129,9 @@ impl Config {
     }
 
     /// The configuration of a machine on which no environment variable is set, and neither the name
-    /// of the user nor that of the host is known. The user's home and the current folder are `home`, and all folders are below it. The environment is not
-    /// read. This is for programs and tests that work only in the given home.
+    /// of the user nor that of the host is known. The user's home and the current folder are
+    /// `home`, and all folders are below it. The environment is not read. This is for programs and
+    /// tests that work only in the given home.
     ///
     /// ```
     /// let config = epitome::Config::from_home("/home/ada".as_ref());

@@ -351,6 +351,13 @@ fn note_remaining(app: &App, args: &Args, report: &ForgetReport) {
             "{DIM}{what} still {has} the text, and epitome will store it again from there{advice}\
              {DIM:#}"
         ));
+        let was_archived = report.places.iter().any(|place| place.kind == PlaceKind::Archive);
+        if !args.sessions && was_archived {
+            app.note(&format!(
+                "{DIM}pages, search and shares may show it there: what told them that it is a \
+                 secret may have been in the archive{DIM:#}"
+            ));
+        }
     }
     if sessions > 0 && !args.is_text() {
         app.note(&format!(

@@ -403,11 +403,13 @@ impl RestoreVersion<'_> {
     /// Returns an error if the agent would not read one of the files as a file of this session:
     /// imported versions may name any file in the agent's folder, for example its settings. To find
     /// out, the contents are written to an empty home folder, and the agent's sessions in it are
-    /// listed.
+    /// listed. Rows of a database, and files outside of the agent's folder, are not checked.
     ///
     /// # Errors
     ///
-    /// `Unsupported`, with the file; `Disk` if the contents cannot be written.
+    /// `Unsupported`, with the file; `Archive` if the session's own file, which a file that belongs
+    /// to the session needs, cannot be read from the vault; `Disk` or `NoPermission` if the
+    /// contents cannot be written.
     fn check_listed(
         &self,
         config: &Config,
