@@ -4,20 +4,7 @@ use epitome_passes::{BUILT_IN, Event, NoReply, Recipe, Reply, built_in};
 use epitome_tokens::Estimate;
 
 use super::super::{Context, MessagePart, Next, Recovery, Setup};
-use crate::Journal;
-
-/// A journal that discards all lines.
-struct Nowhere;
-
-impl Journal for Nowhere {
-    fn append(&mut self, _: &[u8]) -> epitome_error::Result<()> {
-        Ok(())
-    }
-
-    fn flush(&self) -> epitome_error::Result<()> {
-        Ok(())
-    }
-}
+use crate::journal::Nowhere;
 
 /// A model that writes no useful summary.
 #[derive(Clone, Copy, Debug)]

@@ -5,20 +5,7 @@ use proptest::prelude::*;
 
 use super::super::{Next, Pending, Setup};
 use super::*;
-use crate::Journal;
-
-/// A journal that discards all lines.
-struct Nowhere;
-
-impl Journal for Nowhere {
-    fn append(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
-    }
-}
+use crate::journal::Nowhere;
 
 fn setup() -> Setup {
     let recipe = built_in("epitome").expect("a built-in recipe");

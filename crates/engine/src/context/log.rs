@@ -219,19 +219,7 @@ mod tests {
     use epitome_model::{Fault, Role};
 
     use super::*;
-
-    /// A journal that discards all lines.
-    struct Nowhere;
-
-    impl Journal for Nowhere {
-        fn append(&mut self, _: &[u8]) -> Result<()> {
-            Ok(())
-        }
-
-        fn flush(&self) -> Result<()> {
-            Ok(())
-        }
-    }
+    use crate::journal::Nowhere;
 
     /// A stored log was compacted, which appended a line; messages were appended; and the restore
     /// removed the line.

@@ -3,6 +3,7 @@ use epitome_passes::{Event, Recipe, built_in};
 
 use super::super::{MessagePart, Setup};
 use super::*;
+use crate::journal::Nowhere;
 
 /// A context near its trigger, in a window of 30,000 tokens of which 15,000 are reserved for the
 /// response.
@@ -66,19 +67,6 @@ fn summary() -> Recipe {
     summary.keep.messages = None;
     summary.stages.live.passes.clear();
     summary
-}
-
-/// A journal that discards all lines.
-struct Nowhere;
-
-impl crate::Journal for Nowhere {
-    fn append(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
-    }
 }
 
 #[test]

@@ -126,20 +126,7 @@ mod tests {
 
     use super::super::{MessagePart, Next, Setup};
     use super::*;
-    use crate::Journal;
-
-    /// A journal that discards all lines.
-    struct Nowhere;
-
-    impl Journal for Nowhere {
-        fn append(&mut self, _: &[u8]) -> Result<()> {
-            Ok(())
-        }
-
-        fn flush(&self) -> Result<()> {
-            Ok(())
-        }
-    }
+    use crate::journal::Nowhere;
 
     #[test]
     fn the_steps_of_one_compaction_are_taken_back_together_after_a_resume_too() {
