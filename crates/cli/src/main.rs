@@ -43,7 +43,7 @@ mod usage;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use app::{App, Global, print_error};
 use epitome::Config;
@@ -65,57 +65,82 @@ struct Cli {
     command: Option<Command>,
 }
 
-#[derive(Subcommand, Clone, Debug)]
-enum Command {
-    List(cmd::list::Args),
-    Search(cmd::search::Args),
-    Inspect(cmd::inspect::Args),
-    Compact(cmd::compact::Args),
-    Restore(cmd::restore::Args),
-    Undo(cmd::undo::Args),
-    Log(cmd::log::Args),
-    Losses(cmd::losses::Args),
-    Show(cmd::show::Args),
-    Export(cmd::export::Args),
-    Port(cmd::port::Args),
-    Render(cmd::render::Args),
-    Index(cmd::index::Args),
-    Manifest(cmd::manifest::Args),
-    Install(cmd::install::Args),
-    Uninstall(cmd::uninstall::Args),
-    Keep(cmd::keep::Args),
-    History(cmd::history::Args),
-    Forget(cmd::forget::Args),
-    Watch(cmd::watch::Args),
-    Hook(cmd::hook::Args),
-    Engine(cmd::engine::Args),
-    Wrap(cmd::wrap::Args),
-    Proxy(cmd::proxy::Args),
-    Chat(cmd::chat::Args),
-    Mcp(cmd::mcp::Args),
-    Cost(cmd::cost::Args),
-    Statusline(cmd::statusline::Args),
-    Doctor(cmd::doctor::Args),
-    Redact(cmd::redact::Args),
-    Share(cmd::share::Args),
-    Scan(cmd::scan::Args),
-    Serve(cmd::serve::Args),
-    Archive(cmd::archive::Args),
-    Recipes(cmd::recipes::Args),
-    Simulate(cmd::simulate::Args),
-    Config(cmd::config::Args),
-    Key(cmd::key::Args),
-    Demo(cmd::demo::Args),
-    Completions(cmd::completions::Args),
-    Man(cmd::man::Args),
+/// Declares the commands: `Name => module` is `epitome module`, which `cmd/module.rs` runs.
+macro_rules! commands {
+    ($($name:ident => $module:ident),* $(,)?) => {
+        #[derive(Subcommand, Clone, Debug)]
+        enum Command {
+            $($name(cmd::$module::Args),)*
+        }
+
+        impl Command {
+            fn run(&self, app: &App) -> Result<()> {
+                match self {
+                    $(Self::$name(args) => cmd::$module::run(app, args),)*
+                }
+            }
+        }
+
+        /// What clap knows of the one command of this name; `None` if there is no such command.
+        fn find_command(name: &str) -> Option<clap::Command> {
+            match name {
+                $(stringify!($module) => {
+                    let command = clap::Command::new(stringify!($module));
+                    Some(cmd::$module::Args::augment_args(command))
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+
+commands! {
+    List => list,
+    Search => search,
+    Inspect => inspect,
+    Compact => compact,
+    Restore => restore,
+    Undo => undo,
+    Log => log,
+    Losses => losses,
+    Show => show,
+    Export => export,
+    Port => port,
+    Render => render,
+    Index => index,
+    Manifest => manifest,
+    Install => install,
+    Uninstall => uninstall,
+    Keep => keep,
+    History => history,
+    Forget => forget,
+    Watch => watch,
+    Hook => hook,
+    Engine => engine,
+    Wrap => wrap,
+    Proxy => proxy,
+    Chat => chat,
+    Mcp => mcp,
+    Cost => cost,
+    Statusline => statusline,
+    Doctor => doctor,
+    Redact => redact,
+    Share => share,
+    Scan => scan,
+    Serve => serve,
+    Archive => archive,
+    Recipes => recipes,
+    Simulate => simulate,
+    Config => config,
+    Key => key,
+    Demo => demo,
+    Completions => completions,
+    Man => man,
 }
 
 fn main() -> ExitCode {
-    let command = overview::group_commands(Cli::command());
     let line: Vec<OsString> = std::env::args_os().collect();
-    let matches = command.clone().try_get_matches_from(&line);
-    let matches = matches.unwrap_or_else(|err| usage::with_tips(err, &command, &line).exit());
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|err| err.exit());
+    let cli = parse_one_command(&line).unwrap_or_else(|| parse_line(&line));
     let color = cli.global.color;
     if let Some(Command::Chat(_)) = &cli.command
         && let Err(err) = Config::take_keys_from_environment()
@@ -137,6 +162,24 @@ fn main() -> ExitCode {
     }
 }
 
+/// Reads a command line with the options of the one command that it begins with, because to build
+/// those of all commands takes longer than most commands do, and 7 MiB that a program which waits
+/// would keep. `None` if that fails, also for `--help`: [`parse_line`] then has all commands to say
+/// what is wrong.
+fn parse_one_command(line: &[OsString]) -> Option<Cli> {
+    let command = find_command(line.get(1)?.to_str()?)?;
+    let program = Global::augment_args(clap::Command::new("epitome")).subcommand(command);
+    Cli::from_arg_matches(&program.try_get_matches_from(line).ok()?).ok()
+}
+
+/// Reads a command line. Exits after printing what was asked for, or what is wrong.
+fn parse_line(line: &[OsString]) -> Cli {
+    let command = overview::group_commands(Cli::command());
+    let matches = command.clone().try_get_matches_from(line);
+    let matches = matches.unwrap_or_else(|err| usage::with_tips(err, &command, line).exit());
+    Cli::from_arg_matches(&matches).unwrap_or_else(|err| err.exit())
+}
+
 fn run(cli: Cli) -> Result<()> {
     let app = App::new(cli.global)?;
     trace::begin(&app.config)?;
@@ -154,50 +197,36 @@ fn run_line(app: &App, line: &[OsString]) -> Result<()> {
     cli.command.map_or(Ok(()), |command| command.run(app))
 }
 
-impl Command {
-    fn run(&self, app: &App) -> Result<()> {
-        match self {
-            Command::List(args) => cmd::list::run(app, args),
-            Command::Search(args) => cmd::search::run(app, args),
-            Command::Inspect(args) => cmd::inspect::run(app, args),
-            Command::Compact(args) => cmd::compact::run(app, args),
-            Command::Restore(args) => cmd::restore::run(app, args),
-            Command::Undo(args) => cmd::undo::run(app, args),
-            Command::Log(args) => cmd::log::run(app, args),
-            Command::Losses(args) => cmd::losses::run(app, args),
-            Command::Show(args) => cmd::show::run(app, args),
-            Command::Export(args) => cmd::export::run(app, args),
-            Command::Port(args) => cmd::port::run(app, args),
-            Command::Render(args) => cmd::render::run(app, args),
-            Command::Index(args) => cmd::index::run(app, args),
-            Command::Manifest(args) => cmd::manifest::run(app, args),
-            Command::Install(args) => cmd::install::run(app, args),
-            Command::Uninstall(args) => cmd::uninstall::run(app, args),
-            Command::Keep(args) => cmd::keep::run(app, args),
-            Command::History(args) => cmd::history::run(app, args),
-            Command::Forget(args) => cmd::forget::run(app, args),
-            Command::Watch(args) => cmd::watch::run(app, args),
-            Command::Hook(args) => cmd::hook::run(app, args),
-            Command::Engine(args) => cmd::engine::run(app, args),
-            Command::Wrap(args) => cmd::wrap::run(app, args),
-            Command::Proxy(args) => cmd::proxy::run(app, args),
-            Command::Chat(args) => cmd::chat::run(app, args),
-            Command::Mcp(args) => cmd::mcp::run(app, args),
-            Command::Cost(args) => cmd::cost::run(app, args),
-            Command::Statusline(args) => cmd::statusline::run(app, args),
-            Command::Doctor(args) => cmd::doctor::run(app, args),
-            Command::Redact(args) => cmd::redact::run(app, args),
-            Command::Share(args) => cmd::share::run(app, args),
-            Command::Scan(args) => cmd::scan::run(app, args),
-            Command::Serve(args) => cmd::serve::run(app, args),
-            Command::Archive(args) => cmd::archive::run(app, args),
-            Command::Recipes(args) => cmd::recipes::run(app, args),
-            Command::Simulate(args) => cmd::simulate::run(app, args),
-            Command::Config(args) => cmd::config::run(app, args),
-            Command::Key(args) => cmd::key::run(app, args),
-            Command::Demo(args) => cmd::demo::run(app, args),
-            Command::Completions(args) => cmd::completions::run(app, args),
-            Command::Man(args) => cmd::man::run(app, args),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that clap knows of an argument.
+    fn arguments(command: &clap::Command) -> Vec<String> {
+        command.get_arguments().map(|argument| format!("{argument:?}")).collect()
+    }
+
+    #[test]
+    fn a_command_alone_has_the_arguments_that_it_has_among_all() {
+        for command in Cli::command().get_subcommands() {
+            let alone = find_command(command.get_name()).expect("each command is found");
+            assert_eq!(arguments(&alone), arguments(command), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn a_line_is_read_with_its_command_alone_as_with_all() {
+        let line = ["epitome", "list", "--agent", "pi", "--set", "compaction.recipe=s06", "--json"];
+        let line = line.map(OsString::from);
+        let alone = parse_one_command(&line).expect("the line is right");
+        assert_eq!(format!("{alone:?}"), format!("{:?}", parse_line(&line)));
+    }
+
+    #[test]
+    fn what_is_not_a_command_line_is_left_to_all_commands() {
+        for line in [&["epitome"][..], &["epitome", "--json", "list"], &["epitome", "list", "--help"]] {
+            let line: Vec<OsString> = line.iter().map(OsString::from).collect();
+            assert!(parse_one_command(&line).is_none(), "{line:?}");
         }
     }
 }
