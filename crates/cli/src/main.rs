@@ -224,7 +224,9 @@ mod tests {
 
     #[test]
     fn what_is_not_a_command_line_is_left_to_all_commands() {
-        for line in [&["epitome"][..], &["epitome", "--json", "list"], &["epitome", "list", "--help"]] {
+        for line in
+            [&["epitome"][..], &["epitome", "--json", "list"], &["epitome", "list", "--help"]]
+        {
             let line: Vec<OsString> = line.iter().map(OsString::from).collect();
             assert!(parse_one_command(&line).is_none(), "{line:?}");
         }

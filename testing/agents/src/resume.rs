@@ -166,9 +166,20 @@ fn occurrences(value: &Value, text: &str) -> usize {
 ///
 /// # Errors
 ///
-/// If the file does not begin with `before`: the agent did more than append.
-pub fn appended<'a>(before: &[u8], after: &'a [u8]) -> anyhow::Result<&'a [u8]> {
-    after.strip_prefix(before).context("the agent changed what was there, not only appended")
+/// If the file does not begin with `before`: the agent did more than append. Names the first
+/// record that it changed.
+pub fn appended<'a>(before: &'a [u8], after: &'a [u8]) -> anyhow::Result<&'a [u8]> {
+    after.strip_prefix(before).with_context(|| {
+        let records = |file: &'a [u8]| file.split(|it| *it == b'\n');
+        let mut pairs = records(before).zip(records(after)).enumerate();
+        let (at, (old, new)) = pairs.find(|(_, (old, new))| old != new).unwrap_or_default();
+        format!("not only appended: record {at} was\n  {}\nand is\n  {}", show(old), show(new))
+    })
+}
+
+/// The beginning of a record, as text.
+fn show(record: &[u8]) -> String {
+    String::from_utf8_lossy(record).chars().take(1_000).collect()
 }
 
 #[cfg(test)]

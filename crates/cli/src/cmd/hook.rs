@@ -115,7 +115,8 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
 
 fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
     for rule in rules {
-        // The settings are those of the user who installed the hook, wherever the agent runs.
+        // The settings file is that of the user who installed the hook, whatever the environment of
+        // the agent says. The file of a trusted project, and variables, still override it.
         let mut its = App::new(app.global.clone())?;
         its.config.home.clone_from(&app.config.home);
         its.config.settings.clone_from(&rule.settings);

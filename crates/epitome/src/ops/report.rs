@@ -165,7 +165,7 @@ pub struct CompactedFile {
     pub disk_bytes: Change<Bytes>,
     /// The length of the pack in the archive that was written, or would be written.
     pub archive_bytes: Bytes,
-    /// The same calibration as in `calibration`, with full precision.
+    /// The calibration that `calibration` describes; not serialized.
     #[serde(skip)]
     pub billed: Option<Calibration>,
     /// Number of edits of each pass.

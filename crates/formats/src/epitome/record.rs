@@ -149,13 +149,13 @@ pub fn header(id: &str, origin: &Origin) -> String {
     format!("{{\"type\":\"epitome\",\"version\":1,\"id\":{}{members}}}\n", encode(id))
 }
 
-/// The line that changes the origin for everything after it, including its line feed.
+/// A line, with its line feed, for the end of a log: entries after it have this origin.
 pub fn origin_line(origin: &Origin) -> String {
     format!("{ORIGIN}{}}}\n", origin.members())
 }
 
-/// The line that replaces the text of a prompt entry for everything after it, including its line
-/// feed. The replacement cannot be undone.
+/// A line, with its line feed, for the end of a log: from there on, the prompt entry `id` has the
+/// text `text`. No undo takes this back.
 pub fn said_again(id: &str, text: &str) -> String {
     let id = encode(id);
     let text = encode(text);
