@@ -6,6 +6,7 @@
 
 mod by_record;
 mod damaged;
+mod masked;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ use by_record::{Walk, check_sound};
 pub use damaged::check_original;
 pub use damaged::{Damage, check_stubs, restore_from, stubs_in};
 use epitome_error::{Error, ErrorKind, Result};
+pub use masked::adapt_to_masks;
 
 impl Generations {
     /// The numbers of the imported generations that a restore uses or may use.

@@ -368,19 +368,22 @@ fn the_error_for_a_forgotten_session_says_that_it_was_forgotten() {
 }
 
 #[test]
-fn undo_says_that_a_text_was_forgotten() {
+fn a_run_is_undone_although_a_text_that_it_left_was_forgotten() {
     let world = World::new();
-    stored(&world);
-    // In a text that the compaction left.
+    let session = stored(&world);
     let forget = ["forget", "--secret", "--yes", "--sessions"];
     assert!(world.run_with(&forget, b"There are 200.").ends_with("--- status 0\n"));
     let undone = world.run(&["undo", "--yes"]);
-    assert!(undone.contains("a text of the session was forgotten since that run"), "{undone}");
-    assert!(undone.contains("hint: `epitome restore SESSION` restores what is still"), "{undone}");
-    // In a text that the compaction removed.
+    assert!(undone.ends_with("--- status 0\n"), "{undone}");
+    let masked = session.replace("There are 200.", "[REDACTED:forgotten-1]");
+    assert_eq!(fs::read_to_string(place(&world)).expect("a session"), masked);
+}
+
+#[test]
+fn undo_says_that_a_text_that_it_needs_was_forgotten() {
     let world = World::new();
     stored(&world);
-    world.run_with(&forget, SECRET.as_bytes());
+    world.run_with(&["forget", "--secret", "--yes", "--sessions"], SECRET.as_bytes());
     let undone = world.run(&["undo", "--yes"]);
     assert!(undone.contains("were forgotten on purpose"), "{undone}");
     assert!(undone.contains("hint: `epitome restore SESSION --partial` restores"), "{undone}");
@@ -425,4 +428,25 @@ fn a_compaction_that_was_undone_does_not_become_final() {
     assert_eq!(world.status(&["restore", PI, "--yes"]), 0);
     let plan = world.run(&["forget", PI, "--dry-run"]);
     assert!(plan.contains("archive") && !plan.contains("final"), "{plan}");
+}
+
+#[test]
+fn a_compaction_by_an_appended_record_is_undone_after_its_session_was_masked() {
+    let world = World::new();
+    let secret = "hunter2-hunter2";
+    let original = sessions::codex(CODEX).replace("fn ", &format!("{secret} fn "));
+    let path = world.codex(CODEX, &original);
+    let compacted = world.run(&["compact", CODEX, "--keep-turns=1", "--count=estimate"]);
+    assert!(compacted.ends_with("--- status 0\n"), "{compacted}");
+    let record = fs::read_to_string(&path).expect("a session");
+    assert!(record.starts_with(&original) && record.len() > original.len(), "a record is appended");
+
+    let forget = ["forget", "--secret", "--sessions", "--yes"];
+    let done = world.run_with(&forget, secret.as_bytes());
+    assert!(done.ends_with("--- status 0\n") && !done.contains("final"), "{done}");
+
+    let restored = world.run(&["restore", CODEX]);
+    assert!(restored.contains("exact, to the byte: 1 compaction undone"), "{restored}");
+    let masked = original.replace(secret, "[REDACTED:forgotten-1]");
+    assert_eq!(fs::read_to_string(&path).expect("a session"), masked);
 }

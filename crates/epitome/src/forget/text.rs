@@ -10,13 +10,15 @@ use epitome_store::forgotten::ForgottenText;
 use super::incomplete;
 use super::replace::{replacements, why_left};
 use super::{ForgetAction, ForgetReport, ForgottenCopy, LeftOutText, PlaceKind, Proof, home};
-use crate::archive::GcMode;
+use crate::archive::{GcMode, Generation};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
 use crate::keep::remove_abandoned;
+use crate::ops::archived::key_in_archive;
 use crate::ops::{LockedFile, SessionPart, replace_all};
 use crate::place;
 use crate::redact::FORGOTTEN_RULE;
+use crate::restore::adapt_to_masks;
 use crate::session::Loaded;
 
 /// Forgets a text, or several: a secret that an agent has seen, for example.
@@ -207,7 +209,7 @@ impl ForgetText {
             report.copies.push(ForgottenCopy { session, blake3 });
             let action = if is_deleted { ForgetAction::Deleted } else { ForgetAction::Masked };
             report.add(PlaceKind::Archive, name, pack.pieces, action);
-            if pack.pieces > 0 && !pack.is_trash {
+            if pack.is_needed && !pack.is_trash {
                 report.add_final(config, &pack.key)?;
             }
         }
@@ -268,7 +270,8 @@ impl ForgetText {
         Ok(self.text.find(&source.read(0..source.len())).len() as u64)
     }
 
-    /// Replaces the text in a file of a session, as far as it can be replaced.
+    /// Replaces the text in a file of a session, as far as it can be replaced. Its compactions can
+    /// be undone afterwards, except for removed texts that are forgotten.
     fn replace_in(&self, config: &Config, session: &SessionPlace) -> Result<()> {
         let part = SessionPart::at(&session.path);
         let file = LockedFile::lock(config, &part, None, false)?;
@@ -280,8 +283,21 @@ impl ForgetText {
         if splices.is_empty() {
             return Ok(());
         }
+        let archive = config.archive();
+        let key = key_in_archive(config, &read, &session.path)?;
+        let generations = archive.generations(&key)?.whole;
+        let adapted = adapt_to_masks(file.source(), &splices, &generations, &archive.blobs(&key))?;
         let change = file.change(splices, true)?;
-        replace_all(config, &[change]).map_err(Error::while_writing)
+        // The archive is changed first: if the process is killed in between, the next call finds
+        // the text in the session and completes it.
+        adapted.iter().try_for_each(|it| archive.replace_undo_data(it))?;
+        let replaced = replace_all(config, &[change]);
+        if replaced.is_err() {
+            let is_adapted = |it: &&Generation| adapted.iter().any(|new| new.number == it.number);
+            let mut before = generations.iter().filter(is_adapted);
+            before.try_for_each(|it| archive.replace_undo_data(it))?;
+        }
+        replaced.map_err(Error::while_writing)
     }
 }
 

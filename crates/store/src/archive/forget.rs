@@ -1,9 +1,11 @@
-//! Forgets what was archived: a text in all packs, or all packs of a session.
+//! Forgets what was archived: a text in all packs, or all packs of a session. What undoes a
+//! compaction is adapted to a session in which a text was masked.
 //!
 //! A pack with the text is replaced, in one step and under the same number, by a pack without it. A
 //! process that is killed leaves either the old pack or the new one. A pack in the trash is deleted
 //! instead.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use epitome_model::{Bytes, Ref};
@@ -12,7 +14,7 @@ use super::collect::TRASH;
 use super::pack::{Entry, Kind, Pack, were_forgotten};
 use super::pieces::PieceWriter;
 use super::writer::LEVEL;
-use super::{Archive, Hash, SessionKey, pack_name};
+use super::{Archive, Generation, Hash, SessionKey, pack_name};
 use crate::archive::pack_store::{FolderName, PackReader};
 use crate::forgotten::ForgottenText;
 use crate::source::FileSource;
@@ -28,6 +30,9 @@ pub struct PackWithText {
     pub key: SessionKey,
     /// The number of pieces of removed bytes that have the text.
     pub pieces: u64,
+    /// Whether a restore needs one of these pieces. A compaction that only appended a record to the
+    /// session is undone without those that it took out of the context.
+    pub is_needed: bool,
     /// Whether the pack is in the trash.
     pub is_trash: bool,
     /// The hash of the whole pack. It identifies the copies of the pack in object storage.
@@ -48,16 +53,26 @@ impl Archive {
                 Err(err) if err.kind() == ErrorKind::NotFound => continue,
                 opened => opened?,
             };
-            let mut pieces = 0;
+            let mut pieces = HashSet::new();
             let mut is_elsewhere = false;
             for entry in pack.entries() {
                 let is_here = text.is_in(&pack.raw(entry)?);
-                pieces += u64::from(is_here && entry.kind == Kind::Blob);
+                if is_here && entry.kind == Kind::Blob {
+                    pieces.insert(entry.hash);
+                }
                 is_elsewhere |= is_here || text.is_in(&pack.undamaged_about(entry)?);
             }
             if is_elsewhere {
-                let blake3 = self.pack_hash(&name)?;
-                found.push(PackWithText { key: pack.key()?, name, pieces, is_trash, blake3 });
+                let is_needed =
+                    !pieces.is_empty() && pack.generation()?.blobs().any(|it| pieces.contains(&it));
+                found.push(PackWithText {
+                    key: pack.key()?,
+                    blake3: self.pack_hash(&name)?,
+                    name,
+                    pieces: pieces.len() as u64,
+                    is_needed,
+                    is_trash,
+                });
             }
         }
         Ok(found)
@@ -225,16 +240,40 @@ impl Archive {
         Ok(())
     }
 
+    /// Stores how to undo a generation whose file was changed: its digests, its records, and which
+    /// of them are shared. The pack with its number is replaced, in one step.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` if there is no such pack, or if it is damaged; `Disk` or `NoPermission` if it
+    /// cannot be replaced, and `Unsupported` if the store replaces no packs.
+    pub fn replace_undo_data(&self, generation: &Generation) -> Result<()> {
+        let name = pack_name(&generation.key().folder(), generation.number);
+        let pack = self.pack(&name)?;
+        let mut pieces = PieceWriter::begin(&*self.store, &generation.key().folder(), LEVEL)?;
+        for entry in in_order(&pack) {
+            let about = pack.undamaged_about(entry)?;
+            match entry.kind {
+                Kind::Manifest => {
+                    let raw = with_undo_data(&pack, &pack.raw(entry)?, generation)?;
+                    pieces.put(Kind::Manifest, Hash::compute(&raw), &raw, &[])?;
+                }
+                Kind::Key | Kind::Blob | Kind::Chunk | Kind::Versions => {
+                    pieces.copy(&pack, entry, &about)?;
+                }
+            }
+        }
+        pieces.replace(&name)
+    }
+
     /// Replaces a pack by one without the text `text`.
     fn replace_without(&self, name: &str, text: &ForgottenText) -> Result<()> {
         let pack = self.pack(name)?;
         let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut pieces = PieceWriter::begin(&*self.store, folder, LEVEL)?;
-        let mut entries: Vec<&Entry> = pack.entries().iter().collect();
-        entries.sort_by_key(|entry| entry.at);
         let mut forgotten: Vec<Hash> = Vec::new();
         let mut manifest = None;
-        for entry in entries {
+        for entry in in_order(&pack) {
             let raw = pack.raw(entry)?;
             let about = pack.undamaged_about(entry)?;
             let about = text.masked(&about);
@@ -266,6 +305,27 @@ fn changes_only_what(before: &[u8], after: &[u8]) -> bool {
     };
     let rest = without_what(before);
     rest.is_some() && rest == without_what(after)
+}
+
+/// The entries of a pack in the order of their bytes.
+fn in_order(pack: &Pack) -> Vec<&Entry> {
+    let mut entries: Vec<&Entry> = pack.entries().iter().collect();
+    entries.sort_by_key(|entry| entry.at);
+    entries
+}
+
+/// Returns `manifest` with what undoes `generation`. Members of `manifest` that this version does
+/// not know are kept.
+fn with_undo_data(pack: &Pack, manifest: &[u8], generation: &Generation) -> Result<Vec<u8>> {
+    let failed = |err| pack.damaged("the manifest of this part is damaged").because(err);
+    let mut value: serde_json::Value = serde_json::from_slice(manifest).map_err(failed)?;
+    let new = serde_json::to_value(generation).map_err(failed)?;
+    for name in ["before", "after", "records", "shared"] {
+        if let Some(member) = new.get(name) {
+            value[name] = member.clone();
+        }
+    }
+    serde_json::to_vec(&value).map_err(failed)
 }
 
 /// Returns `manifest` with the hashes `forgotten` added to its list of forgotten bytes. Members of
