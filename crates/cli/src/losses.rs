@@ -20,7 +20,8 @@ const NAME: usize = 64;
 /// The whole report. If `all`, every removed text is listed.
 pub fn render(report: &LossReport, all: bool) -> String {
     let mut text = format!("{BOLD}{}{BOLD:#}\n", path(&report.session));
-    if report.compactions.is_empty() {
+    // A note names compactions that are known, but cannot be reported.
+    if report.compactions.is_empty() && report.notes.is_empty() {
         text.push_str("no compaction is known of this session\n");
     }
     let of = report.compactions.len();

@@ -174,6 +174,8 @@ pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Count
             let is_call = matches!(block, Block::Call(_));
             let amount = if is_call { &mut tool.arguments } else { &mut tool.results };
             amount.add(tokens, it.bytes);
+            // A copy of a call is no other call.
+            amount.blocks -= u64::from(entry.repeated);
         }
     }
     for field in transcript.items.iter().flat_map(|item| item.hidden_fields()) {

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
-use epitome_model::{Block, Output, Part, ReadFailure, Source, Span, Transcript, plural};
+use epitome_model::{Block, Output, Part, ReadFailure, Role, Source, Span, Transcript};
 use epitome_redact::Redactor;
 use epitome_store::archive::Archive;
 use epitome_store::original::{Original, original, stubs_left};
@@ -17,7 +17,7 @@ use epitome_store::state::PackFingerprint;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::archive::{Generation, SessionKey};
+use crate::archive::{Generation, Hash, SessionKey};
 use crate::config::Config;
 use crate::error::{Error, Result, causes};
 use crate::ops::archived::key_in_archive;
@@ -220,7 +220,7 @@ impl History {
             let unsent = BTreeSet::new();
             return Ok(History { session: stored, version, compactions, missing, unsent, removed });
         }
-        let sent = sent_records(&stored.transcript);
+        let sent = Sent::in_context(&stored.transcript, &stored.source);
         let Loaded { format, source, .. } = stored;
         let whole = Spliced::with_owned_base(source, splices)?;
         let mut faults = Vec::new();
@@ -325,6 +325,9 @@ fn elsewhere(
     let mut gone = 0_u64;
     let mut kept = 0_u64;
     let mut first = None;
+    if session.format.keeps_originals() {
+        return texts;
+    }
     for name in stubs_left(&session.transcript, &session.source) {
         let found = archive.find(&name).unwrap_or_default();
         let mut bytes =
@@ -339,21 +342,60 @@ fn elsewhere(
         }
     }
     if gone > 0 {
-        missing.push(format!("{} stay: their texts are not in the archive", plural(gone, "stub")));
+        missing.push(match gone {
+            1 => "1 stub stays: its text is not in the archive".to_owned(),
+            _ => format!("{gone} stubs stay: their texts are not in the archive"),
+        });
     }
     if let Some(first) = first {
-        missing.push(format!(
-            "{} stay: their texts are in the archive of another session: `epitome show {first}` \
-             prints the first",
-            plural(kept, "stub")
-        ));
+        missing.push(match kept {
+            1 => format!(
+                "1 stub stays: its text is in the archive of another session: `epitome show \
+                 {first}` prints it"
+            ),
+            _ => format!(
+                "{kept} stubs stay: their texts are in the archive of another session: `epitome \
+                 show {first}` prints the first"
+            ),
+        });
     }
     texts
 }
 
-/// The offsets of the records that a resume sends.
-fn sent_records(stored: &Transcript) -> HashSet<u64> {
-    stored.context().map(|(_, entry)| entry.record.span.start).collect()
+/// What a resume of the stored session sends.
+struct Sent {
+    /// The offsets of the records.
+    records: HashSet<u64>,
+    /// The blocks of copies of earlier entries: a compaction may have appended them to the session.
+    copies: HashSet<Hash>,
+}
+
+impl Sent {
+    fn in_context(stored: &Transcript, source: &dyn Source) -> Sent {
+        let records = stored.context().map(|(_, entry)| entry.record.span.start).collect();
+        let copies = stored.context().filter(|(_, entry)| entry.repeated);
+        let blocks = copies.flat_map(|(_, entry)| {
+            entry.blocks.iter().map(move |block| block_hash(entry.role, block, source))
+        });
+        Sent { records, copies: blocks.collect() }
+    }
+}
+
+/// A hash of a block as it is stored, by which a copy of it is found.
+fn block_hash(role: Role, block: &Block, source: &dyn Source) -> Hash {
+    let kind = match block {
+        Block::Call(call) => format!("call {} {}", call.id, call.name),
+        Block::Output(output) => format!("output {}", output.call),
+        Block::Repeated(repeated) => format!("output {}", repeated.output.call),
+        Block::Thinking(_) => "thinking".to_owned(),
+        _ => format!("{role:?}"),
+    };
+    let mut bytes = kind.into_bytes();
+    for span in spans(block) {
+        bytes.push(0);
+        bytes.extend_from_slice(&source.at(span));
+    }
+    Hash::compute(&bytes)
 }
 
 /// Completes the context of the uncompacted session. In the stored session, the parent of the
@@ -388,11 +430,7 @@ fn continued(
 
 /// The blocks of the uncompacted session whose text, or a part of it, a resume does not send any
 /// more: a compaction removed it, or took its whole record out of the context.
-fn unsent(
-    transcript: &Transcript,
-    whole: &Spliced<'_>,
-    sent: &HashSet<u64>,
-) -> BTreeSet<(usize, usize)> {
+fn unsent(transcript: &Transcript, whole: &Spliced<'_>, sent: &Sent) -> BTreeSet<(usize, usize)> {
     let splices = whole.splices().iter().zip(whole.starts());
     let put_back: Vec<Range<u64>> =
         splices.map(|(it, &start)| start..start + it.with.len() as u64).collect();
@@ -411,8 +449,11 @@ fn unsent(
     for (item, entry) in transcript.context() {
         let Span { start, .. } = entry.record.span;
         let stored = whole.span_in_base(Span { start, end: start + 1 }).map(|span| span.start);
-        if stored.is_none_or(|start| !sent.contains(&start)) {
-            unsent.extend((0..entry.blocks.len()).map(|block| (item, block)));
+        if stored.is_none_or(|start| !sent.records.contains(&start)) {
+            let blocks = entry.blocks.iter().enumerate();
+            let gone = blocks
+                .filter(|(_, block)| !sent.copies.contains(&block_hash(entry.role, block, whole)));
+            unsent.extend(gone.map(|(block, _)| (item, block)));
         }
     }
     unsent

@@ -160,6 +160,12 @@ pub struct BilledRequest {
 pub type Read = fn(&dyn Source, &mut dyn Faults) -> Transcript;
 
 impl Format {
+    /// Whether a session of this format keeps everything that compactions took out of its context,
+    /// as a log does: then its stubs stand for texts of the session itself.
+    pub fn keeps_originals(&self) -> bool {
+        matches!(self.native, Some(Native::Append(Append { originals: Some(_), .. })))
+    }
+
     /// Returns two lists of items for a summary of the context before `kept`: the original items to
     /// summarise, and all original items before `kept` (see [`FindOriginals`]). If epitome does not
     /// look for originals in sessions of this format, returns `items`, the current items, as both

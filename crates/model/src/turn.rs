@@ -1,5 +1,6 @@
 //! Turns: a user message and everything until the next one.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::{Block, Entry, Role, Source, Text, Transcript};
@@ -28,10 +29,28 @@ pub fn turns(transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
     found
 }
 
-/// The number of turns whose first message a resume would send.
+/// The number of turns whose first message a resume would send, itself or in a copy with the same
+/// texts.
 pub fn context_turns(transcript: &Transcript, source: &dyn Source) -> u64 {
     let sent: HashSet<usize> = transcript.context.iter().copied().collect();
-    turns(transcript, source).iter().filter(|item| sent.contains(item)).count() as u64
+    let copies = transcript.context().filter(|(_, entry)| entry.repeated);
+    let copies: HashSet<Vec<Cow<'_, str>>> =
+        copies.map(|(_, entry)| texts(entry, source)).filter(|texts| !texts.is_empty()).collect();
+    let is_sent = |item: &&usize| {
+        let entry = transcript.items[**item].entry();
+        sent.contains(item) || entry.is_some_and(|it| copies.contains(&texts(it, source)))
+    };
+    turns(transcript, source).iter().filter(is_sent).count() as u64
+}
+
+/// The texts of a user message.
+fn texts<'a>(entry: &'a Entry, source: &'a dyn Source) -> Vec<Cow<'a, str>> {
+    let blocks = entry.blocks.iter().filter(|_| entry.role == Role::User);
+    let texts = blocks.filter_map(|block| match block {
+        Block::Text(text) => Some(text.read(source)),
+        _ => None,
+    });
+    texts.collect()
 }
 
 fn says_something(entry: &Entry, source: &dyn Source) -> bool {

@@ -9,15 +9,24 @@ use serde_json::json;
 /// How many histories are sent to one server, which keeps every request in memory.
 const PIECE: u64 = 1_000;
 
-/// The numbers of `count` histories, a thousand at a time.
+/// The numbers of histories, a thousand at a time: `10000` stands for the first ten thousand, and
+/// `4000..10000` for those from number 4,000.
 ///
 /// ```
-/// let pieces: Vec<_> = agents::histories::thousands(2_500).collect();
+/// let pieces: Vec<_> = agents::histories::thousands("2500").expect("numbers").collect();
 /// assert_eq!(pieces, [0..1_000, 1_000..2_000, 2_000..2_500]);
+/// let pieces: Vec<_> = agents::histories::thousands("1500..3000").expect("numbers").collect();
+/// assert_eq!(pieces, [1_500..2_500, 2_500..3_000]);
 /// ```
-pub fn thousands(count: u64) -> impl Iterator<Item = Range<u64>> {
-    let starts = (0..count).step_by(PIECE as usize);
-    starts.map(move |start| start..count.min(start + PIECE))
+///
+/// # Errors
+///
+/// If `numbers` is neither.
+pub fn thousands(numbers: &str) -> anyhow::Result<impl Iterator<Item = Range<u64>> + use<>> {
+    let (first, end) = numbers.split_once("..").unwrap_or(("0", numbers));
+    let (first, end): (u64, u64) = (first.parse()?, end.parse()?);
+    let starts = (first..end).step_by(PIECE as usize);
+    Ok(starts.map(move |start| start..end.min(start + PIECE)))
 }
 
 /// Reasoning that the model server has signed: texts and their signatures, as JSON. Only the server

@@ -144,9 +144,12 @@ impl Agent for Opencode {
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
         let mut command = self.program()?;
         command.args(["run", "--model", &self.model()]);
-        if let Some(id) = resume {
-            command.args(["--session", id]);
-        }
+        match resume {
+            Some(id) => command.args(["--session", id]),
+            // Otherwise a model names the session after its answer, which changes the row of the
+            // session: also after a summary that leaves one message of the user.
+            None => command.args(["--title", "Recorded"]),
+        };
         match prompt.strip_prefix('/') {
             Some(name) => command.args(["--command", name]),
             None => command.arg(prompt),

@@ -48,7 +48,8 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 ///   sessions), `wrap` (agents behind the proxy) or `viewer` (in a real Chromium): only this part.
 /// - `fleet`: Spark, Ray, Daft, DuckDB and Polars. Runs only if it is named, because the packages
 ///   take gigabytes.
-/// - `python 10000` or `node 10000`: sends so many random histories with each adapter.
+/// - `python 10000` or `node 10000`: sends so many random histories with each adapter; `python
+///   4000..10000`: those with these numbers.
 /// - No name: the session test for all agents, every part except `fleet`, and the tests with real
 ///   agents of what the recorded sessions and the model server promise.
 ///
@@ -71,8 +72,8 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         ["python"] => return packages(),
         ["fleet"] => return engines(),
         ["node"] => return npm_package(&epitome),
-        ["python", count] => return python_histories(count.parse()?),
-        ["node", count] => return node_histories(&epitome, count.parse()?),
+        ["python", numbers] => return python_histories(numbers),
+        ["node", numbers] => return node_histories(&epitome, numbers),
         ["viewer"] => return viewer(&epitome),
         ["tools"] => return tools(&epitome),
         ["wrap"] => return wrapped(&epitome),
@@ -454,26 +455,26 @@ fn dynamic_library(name: &str) -> anyhow::Result<PathBuf> {
     Ok(cargo::target()?.join("debug").join(format!("{DLL_PREFIX}{name}{DLL_SUFFIX}")))
 }
 
-/// Sends `count` random histories with each adapter of the Python package, and prints a line for
+/// Sends random histories with each adapter of the Python package, and prints a line for
 /// every thousand.
-fn python_histories(count: u64) -> anyhow::Result<()> {
+fn python_histories(numbers: &str) -> anyhow::Result<()> {
     let wheel = wheel()?;
     let place = wheel.install_for_frameworks()?;
-    for range in histories::thousands(count) {
+    for range in histories::thousands(numbers)? {
         let printed = wheel.test_histories(&place, range.clone())?;
         print(&format!("histories {} to {}: {printed}", range.start, range.end - 1));
     }
     Ok(())
 }
 
-/// Sends `count` random histories with each adapter of the npm package, and prints a line for every
+/// Sends random histories with each adapter of the npm package, and prints a line for every
 /// thousand.
-fn node_histories(epitome: &Path, count: u64) -> anyhow::Result<()> {
+fn node_histories(epitome: &Path, numbers: &str) -> anyhow::Result<()> {
     if !has_wasm()? {
         return Ok(());
     }
     let package = with_node_packages(node::Package::install)?;
-    for range in histories::thousands(count) {
+    for range in histories::thousands(numbers)? {
         let printed = package.test_histories(epitome, range.clone())?;
         print(&format!("histories {} to {}: {printed}", range.start, range.end - 1));
     }

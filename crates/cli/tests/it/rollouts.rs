@@ -205,3 +205,22 @@ fn a_text_that_stays_in_compressed_versions_is_named() {
     let done = world.run_with(&forget, b"There are 200.");
     assert!(done.ends_with("--- status 0\n"), "{done}");
 }
+
+/// The record of a compaction repeats the history that is sent after it, with stubs.
+#[test]
+fn what_the_record_of_a_compaction_repeats_is_sent_and_counted_once() {
+    let world = World::new();
+    world.codex(CODEX, sessions::codex(CODEX));
+    assert_eq!(world.json(&compact(&[CODEX]))[0]["way"], "native");
+    let shown = &world.json(&["inspect", CODEX, "--json"])[0];
+    assert_eq!((&shown["turns"], &shown["context_turns"]), (&2.into(), &2.into()));
+    let tool = &shown["tools"][0];
+    let blocks = (&tool["arguments"]["blocks"], &tool["results"]["blocks"]);
+    assert_eq!(blocks, (&1.into(), &1.into()));
+    let archived = |text: &str| {
+        let found = world.json(&["search", text, "--json"]);
+        found.iter().map(|it| it["archived"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(archived("\"How many functions\""), [false]);
+    assert_eq!(archived("number_150"), [true]);
+}

@@ -166,7 +166,8 @@ pub fn stubs_in(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
     names
 }
 
-/// Returns an error if a file has a stub whose bytes are not in the archive.
+/// Returns an error if a file has a stub whose bytes are not in the archive, and not in the file
+/// either.
 ///
 /// # Errors
 ///
@@ -178,6 +179,9 @@ pub fn check_stubs(
     source: &dyn Source,
 ) -> Result<()> {
     let Some(format) = epitome_formats::find_format(&key.agent) else { return Ok(()) };
+    if format.keeps_originals() {
+        return Ok(());
+    }
     let known: HashSet<Ref> = found
         .whole
         .iter()
