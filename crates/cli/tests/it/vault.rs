@@ -108,6 +108,25 @@ fn described(world: &World) -> Vec<String> {
     lines.map(|(_, what)| what.to_owned()).collect()
 }
 
+/// The name of Gemini CLI's file has the beginning of the id, and the archive has the whole id.
+#[test]
+fn a_compacted_version_is_known_by_the_file_name_that_has_the_beginning_of_the_id() {
+    let world = World::new();
+    let session = fixtures::get("gemini", "pricing").bytes();
+    let first = session.split(|byte| *byte == b'\n').next().expect("a line");
+    let head: serde_json::Value = serde_json::from_slice(first).expect("JSON");
+    let id = head["sessionId"].as_str().expect("an id");
+    let chats = concat!(".gemini/", "tmp", "/project/chats");
+    let path =
+        world.write(&format!("{chats}/session-2026-11-20T23-12-{}.jsonl", &id[..8]), session);
+    let keep = ["keep", "--all", "--once"];
+    at(&world, "10:00", &keep);
+    at(&world, "10:10", &["compact", path.to_str().expect("text"), "--keep-turns=1"]);
+    at(&world, "10:20", &keep);
+    let history = world.json(&["history", &id[..8], "--json"]);
+    assert_eq!(history[0]["versions"][1]["reason"]["compacted"]["generation"], 1, "{history:?}");
+}
+
 /// It was compacted before it was first kept, or at a time that says nothing.
 #[test]
 fn a_version_that_the_archive_explains_was_compacted_by_epitome() {

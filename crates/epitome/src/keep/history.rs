@@ -11,7 +11,7 @@ use super::compacted::compacted_versions;
 use super::moved::{files_at_place, is_apart, present_path};
 use super::parts::parts_of;
 use super::{Cause, ChangeName, ContentChange, FileKey, Vault, Version, place_here};
-use crate::archive::{Digest, Generation, Hash, SessionKey};
+use crate::archive::{Archive, Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
 use crate::error::Result;
 use crate::place;
@@ -188,7 +188,7 @@ impl VersionHistory {
     fn read_file(config: &Config, vault: &Vault, file: &FileKey) -> Result<VersionHistory> {
         let files = files_at_place(config, vault, file);
         let file = files.last().unwrap_or(file);
-        let generations = config.archive().generations(&archive_key(file))?.whole;
+        let generations = generations_of(&config.archive(), file)?;
         let is_other = file.machine != vault.machine();
         let path = match is_other {
             true => file.path.clone(),
@@ -241,6 +241,24 @@ fn archive_key(file: &FileKey) -> SessionKey {
         (Some(part), None) => part.clone(),
     };
     SessionKey::new(file.agent.clone(), id)
+}
+
+/// The compactions of a file in the archive. The vault names a session by the id in its file name.
+/// That of Gemini CLI has the beginning of the id alone: such a session is found by its file name.
+fn generations_of(archive: &Archive, file: &FileKey) -> Result<Vec<Generation>> {
+    let key = archive_key(file);
+    let found = archive.generations(&key)?.whole;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let is_continued = |it: &SessionKey| it.agent == key.agent && it.id.starts_with(&key.id);
+    for longer in archive.sessions()?.into_iter().filter(is_continued) {
+        let found = archive.generations(&longer)?.whole;
+        if found.iter().any(|it| it.path.file_name() == file.path.file_name()) {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// What changed in a version since the last of `earlier`, which may have been kept in a home that

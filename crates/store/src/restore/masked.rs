@@ -12,8 +12,9 @@ use crate::source::{Spliced, exactly};
 /// the same texts masked.
 ///
 /// A generation is left out, with all older ones, if a mask begins or ends within what it inserted
-/// and the other end is outside, or if its digests are wrong. If removed bytes of a generation are missing, because they had the
-/// text as well, older generations are left out, and the file before it keeps its digest.
+/// and the other end is outside, or if its digests are wrong. If removed bytes of a generation are
+/// missing, because they had the text as well, older generations are left out, and the file before
+/// it keeps its digest.
 ///
 /// # Errors
 ///
