@@ -64,6 +64,14 @@ pub fn keep_backup(
     }
 }
 
+/// Whether a file below the home of epitome is a copy that [`keep_backup`] made.
+pub(crate) fn is_backup(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let number = name.strip_suffix(".jsonl").and_then(|it| it.rsplit_once(".uncompressed"));
+    let Some((_, number)) = number else { return false };
+    number.is_empty() || number.strip_prefix('.').is_some_and(|it| it.parse::<u64>().is_ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +100,7 @@ mod tests {
                     BackupPlace::Beside => here.clone(),
                 };
                 assert_eq!(path.parent(), Some(&*folder), "{}", path.display());
+                assert!(is_backup(&path), "{}", path.display());
             }
         }
         assert_eq!(std::fs::read_dir(&elsewhere).expect("a folder").count(), 0);

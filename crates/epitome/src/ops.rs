@@ -57,7 +57,7 @@ pub use losses::{
     session_text,
 };
 pub use open::{OpenSession, is_run_in};
-pub(crate) use open::{SessionPart, is_no_part};
+pub(crate) use open::{SessionPart, is_no_part, is_same_file};
 pub(crate) use quote::timestamp;
 pub use quote::{CompactionPrice, PROMPT, RecordedRequest, compaction_prices};
 pub(crate) use replace::{LockedFile, check_replaceable, replace_all};

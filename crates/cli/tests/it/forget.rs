@@ -450,3 +450,24 @@ fn a_compaction_by_an_appended_record_is_undone_after_its_session_was_masked() {
     let masked = original.replace(secret, "[REDACTED:forgotten-1]");
     assert_eq!(fs::read_to_string(&path).expect("a session"), masked);
 }
+
+/// `compact --keep-backup` copies the whole session into the folder of the archive.
+#[test]
+fn a_whole_copy_next_to_the_archive_is_masked_and_deleted() {
+    let world = World::new();
+    let secret = "hunter2-hunter2";
+    let session = sessions::pi(PI).replace("There are 200.", &format!("There are {secret}."));
+    world.pi(PI, &session);
+    let backup = world.home.join(format!(
+        ".local/share/epitome/archive/pi/{PI}/2026-11-18T12-00-00-000Z_{PI}.uncompressed.jsonl"
+    ));
+    world.run(&["compact", PI, "--keep-turns=1", "--count=estimate", "--keep-backup"]);
+    assert_eq!(fs::read_to_string(&backup).expect("a copy"), session);
+    let forget = ["forget", "--secret", "--sessions", "--yes"];
+    let done = world.run_with(&forget, secret.as_bytes());
+    assert!(done.ends_with("--- status 0\n") && done.contains("uncompressed.jsonl"), "{done}");
+    let masked = session.replace(secret, &"*".repeat(secret.len()));
+    assert_eq!(fs::read_to_string(&backup).expect("a copy"), masked);
+    let done = world.run(&["forget", PI, "--yes"]);
+    assert!(done.contains("uncompressed.jsonl") && !backup.exists(), "{done}");
+}

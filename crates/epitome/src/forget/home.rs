@@ -10,6 +10,7 @@ use epitome_store::forgotten::ForgottenText;
 
 use super::Proof;
 use crate::archive::{GcMode, each_piece};
+use crate::backup::is_backup;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
@@ -22,11 +23,12 @@ const INDEX: &str = "index.db";
 const PACK: &[u8] = b"EPITPACK";
 
 /// The files below the home of epitome, such as caches, logs and pages, except those of the
-/// archive, the vault and the locks.
+/// archive, the vault and the locks. Whole copies of sessions in the folder of the archive are
+/// included.
 pub(super) fn loose_files(config: &Config) -> Result<Vec<PathBuf>> {
     let mut files = files_below(&config.home)?;
     let packed = ["archive", "vault", "locks"].map(|name| config.home.join(name));
-    files.retain(|file| packed.iter().all(|folder| !file.starts_with(folder)));
+    files.retain(|file| is_backup(file) || packed.iter().all(|folder| !file.starts_with(folder)));
     Ok(files)
 }
 
@@ -43,7 +45,8 @@ pub(super) fn leftovers(files: &[PathBuf], mode: GcMode) -> Vec<PathBuf> {
 /// which every pack begins.
 pub(super) fn check_records(config: &Config, text: &ForgottenText) -> Result<()> {
     for folder in ["archive", "vault", "locks"] {
-        for file in files_below(&config.home.join(folder))? {
+        let files = files_below(&config.home.join(folder))?.into_iter();
+        for file in files.filter(|file| !is_backup(file)) {
             let name = file.strip_prefix(&config.home).unwrap_or(&file).to_string_lossy();
             let bytes = read(&file)?;
             // Packs are masked in another way, so they are not checked here. A file that begins

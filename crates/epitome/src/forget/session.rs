@@ -373,12 +373,20 @@ impl ForgetSession {
 
     /// The other files below the home of epitome that contain the id of the session, and what is
     /// done with each: caches are deleted, the id is masked in the files of hooks, and others stay.
+    /// Whole copies of the session next to its packs are deleted.
     /// Files of the archive, the vault, the search indexes and the session itself are left out.
     fn loose_files(&self, config: &Config) -> Result<Vec<(PathBuf, ForgetAction)>> {
         let indexes = home::search_indexes(config)?;
         let present = self.present_files(config);
         let mut found = Vec::new();
+        let own_key = SessionKey::new(self.agent.clone(), self.id.clone());
+        let archived = self.keys.iter().chain([&own_key]).map(|key| config.archived(key));
+        let archived: Vec<PathBuf> = archived.collect();
         for file in home::loose_files(config)? {
+            if archived.iter().any(|folder| file.starts_with(folder)) {
+                found.push((file, ForgetAction::Deleted));
+                continue;
+            }
             let is_known = indexes.iter().any(|folder| file.starts_with(folder));
             let is_named = || -> Result<bool> {
                 Ok(memchr::memmem::find(&home::read(&file)?, self.id.as_bytes()).is_some())

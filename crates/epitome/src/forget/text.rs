@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result, sentence};
 use crate::keep::remove_abandoned;
 use crate::ops::archived::key_in_archive;
-use crate::ops::{LockedFile, SessionPart, replace_all};
+use crate::ops::{LockedFile, SessionPart, is_same_file, replace_all};
 use crate::place;
 use crate::redact::FORGOTTEN_RULE;
 use crate::restore::adapt_to_masks;
@@ -285,7 +285,10 @@ impl ForgetText {
         }
         let archive = config.archive();
         let key = key_in_archive(config, &read, &session.path)?;
-        let generations = archive.generations(&key)?.whole;
+        // A copy of the session at another path, which keeps the text, is restored with the undo
+        // data of its own compactions.
+        let mut generations = archive.generations(&key)?.whole;
+        generations.retain(|it| is_same_file(&it.path, &part.real()) || !place::exists(&it.path));
         let adapted = adapt_to_masks(file.source(), &splices, &generations, &archive.blobs(&key))?;
         let change = file.change(splices, true)?;
         // The archive is changed first: if the process is killed in between, the next call finds

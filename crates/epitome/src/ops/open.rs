@@ -187,7 +187,7 @@ impl SessionPart {
 
     /// The address without symbolic links; unchanged if that cannot be found out, for example
     /// because the file does not exist.
-    pub(super) fn real(&self) -> PathBuf {
+    pub(crate) fn real(&self) -> PathBuf {
         self.place.real().unwrap_or_else(|_| self.path.clone())
     }
 }
@@ -238,7 +238,7 @@ pub(super) fn is_no_file(err: &Error) -> bool {
 }
 
 /// Whether two paths lead to the same file.
-pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     one == other
         || match (one.canonicalize(), other.canonicalize()) {
             (Ok(one), Ok(other)) => one == other,

@@ -370,10 +370,11 @@ fn what_the_wire_refuses_is_told() {
         ["line 2: a result without its call a in the turn before (pairing)"]
     );
     let twice = message("5", "user", json!([response("a", "x")]));
-    assert_eq!(
-        invariants(&[go.clone(), call, result, twice]),
-        ["line 3: the call a is answered more than once (pairing)"]
-    );
+    let thrice = message("6", "user", json!([response("a", "x")]));
+    let mut answered = vec![go.clone(), call, result, twice];
+    assert_eq!(invariants(&answered), [] as [&str; 0], "the agent sends results twice");
+    answered.push(thrice);
+    assert_eq!(invariants(&answered), ["line 3: the call a is answered more than twice (pairing)"]);
     let empty = message("2", "gemini", json!([{"text": ""}]));
     assert_eq!(invariants(&[go, empty]), ["line 3: an empty text (empty text)"]);
 }
