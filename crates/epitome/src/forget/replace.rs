@@ -24,10 +24,16 @@ impl FixedSpans {
         let sealed = sealed(&session.transcript);
         FixedSpans { sealed, folder: folder_spans(session) }
     }
+
+    /// The reasoning or the picture that `span` is in.
+    fn seal_of(&self, span: Span) -> Option<Span> {
+        let next = self.sealed.partition_point(|it| it.end <= span.start);
+        self.sealed.get(next).filter(|it| it.start < span.end).copied()
+    }
 }
 
-/// The splices that replace a text by a placeholder, except in reasoning, in pictures and in the
-/// folder of the session. A spelling that `finder` does not find is masked, as in versions.
+/// The splices that replace a text by a placeholder, except in signed reasoning, in pictures and in
+/// the folder of the session. A spelling that `finder` does not find is masked, as in versions.
 ///
 /// # Errors
 ///
@@ -40,6 +46,11 @@ pub(super) fn replacements(
     let fixed = FixedSpans::new(session);
     let mut splices = Redactor::new(finder).splices(&session.source, &fixed.sealed);
     splices.retain(|splice| !is_in_any(&fixed.folder, splice.span));
+    // A signature that is emptied was of a changed text. A service refuses such a session, so that
+    // both stay as they are. Reasoning without a signature can be changed.
+    let emptied = splices.iter().filter(|splice| splice.with.is_empty());
+    let signed: Vec<Span> = emptied.filter_map(|it| fixed.seal_of(it.span)).collect();
+    splices.retain(|splice| !is_in_any(&signed, splice.span));
     let replaced: Vec<Span> = splices.iter().map(|splice| splice.span).collect();
     let mut left = text.find(&session.source);
     left.retain(|found| {
@@ -183,6 +194,31 @@ mod tests {
         let after = String::from_utf8(after).expect("text");
         let why = why_left(&read(&after)?, &forgotten);
         Ok((after, why))
+    }
+
+    #[test]
+    fn signed_reasoning_with_the_text_stays_and_is_named() {
+        let session = |thinking: &str, signature: &str, said: &str| {
+            let block = format!(
+                r#"{{"type":"thinking","thinking":"{thinking}","signature":"{signature}"}}"#
+            );
+            format!(
+                "{{\"messages\":[{{\"role\":\"user\",\"content\":\"go\"}},\
+                 {{\"role\":\"assistant\",\"content\":[{block},\
+                 {{\"type\":\"text\",\"text\":\"{said}\"}}]}}]}}"
+            )
+        };
+        let signature = STANDARD.encode([7; 150]);
+        let before = session("the hunter2-hunter2 is", &signature, "hunter2-hunter2 it is");
+        let (after, why) = replaced("anthropic", &before, "hunter2-hunter2").expect("replaced");
+        assert_eq!(
+            after,
+            session("the hunter2-hunter2 is", &signature, "[REDACTED:forgotten-1] it is")
+        );
+        assert!(why.is_some_and(|why| why.contains("signed")));
+        let before = session("the hunter2-hunter2 is", "", "it is");
+        let (after, why) = replaced("anthropic", &before, "hunter2-hunter2").expect("replaced");
+        assert_eq!((after, why), (session("the [REDACTED:forgotten-1] is", "", "it is"), None));
     }
 
     #[test]
