@@ -471,3 +471,38 @@ fn a_whole_copy_next_to_the_archive_is_masked_and_deleted() {
     let done = world.run(&["forget", PI, "--yes"]);
     assert!(done.contains("uncompressed.jsonl") && !backup.exists(), "{done}");
 }
+
+/// The second of two compactions is undone, although a text that the first removed is forgotten.
+#[test]
+fn a_run_is_undone_without_what_only_an_older_one_needs() {
+    let world = World::new();
+    let secret = "hunter2-hunter2";
+    let read = |path: &Path| fs::read_to_string(path).expect("a session");
+    let mut session = sessions::Claude::new(CLAUDE);
+    let call = |session: &mut sessions::Claude, n: u32, output: &str| {
+        session.user(&format!("Read the file {n}, please."));
+        let input = serde_json::json!({ "file_path": format!("/p/src/{n}.rs") });
+        session.call(&format!("t{n}"), "Read", input, output, false);
+        session.say("It is read.");
+    };
+    let code = |name: &str| format!("fn {name}() {{ return 1; }}\n").repeat(200);
+    call(&mut session, 1, &code(secret));
+    call(&mut session, 2, &code("two"));
+    let begun = session.lines();
+    call(&mut session, 3, &code("three"));
+    call(&mut session, 4, &code("four"));
+    let path = world.claude(CLAUDE, &begun);
+    let small = ["compact", CLAUDE, "--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
+    // The id of a run is made of its time.
+    let first = world.command(&small).env("EPITOME_NOW", "2026-11-20T10:00:00Z").output();
+    assert!(first.expect("the program runs").status.success());
+    let continued = read(&path) + session.lines().strip_prefix(&begun).expect("it goes on");
+    fs::write(&path, &continued).expect("a session");
+    assert_eq!(world.status(&small), 0);
+    assert_ne!(read(&path), continued);
+    let done = world.run_with(&["forget", "--secret", "--yes"], secret.as_bytes());
+    assert!(done.contains("2 pieces"), "{done}");
+    let undone = world.run(&["undo", "--yes"]);
+    assert!(undone.ends_with("--- status 0\n"), "{undone}");
+    assert_eq!(read(&path), continued);
+}

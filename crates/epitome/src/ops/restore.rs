@@ -529,7 +529,16 @@ fn undo_run(
     source: &FileSource,
     restored_to: impl Fn(RestoreTarget) -> Result<Restoration>,
 ) -> Result<Restoration> {
-    let whole = restored_to(RestoreTarget::Original)?;
+    let whole = match restored_to(RestoreTarget::Original) {
+        // An older compaction cannot be undone, for example because a text was forgotten. The run
+        // does not need it.
+        Err(err) if err.kind() == ErrorKind::Archive => {
+            let way = before_run(generations, run)
+                .and_then(|before| restored_to(RestoreTarget::Generation(before)).ok());
+            return way.filter(|way| undoes_only(way, generations, run)).ok_or(err);
+        }
+        whole => whole?,
+    };
     let RestoreOutcome::Exact { undone } = &whole.outcome else {
         let is_forgotten = generations.iter().any(|it| !it.forgotten.is_empty());
         return Err(not_undone(match is_forgotten || has_forgotten_texts(source) {
@@ -557,6 +566,19 @@ fn undo_run(
         None => Ok(whole),
         Some(&older) => restored_to(RestoreTarget::Generation(older)),
     }
+}
+
+/// Whether a restore exactly undoes generations of a run, and no others.
+fn undoes_only(way: &Restoration, generations: &[Generation], run: &str) -> bool {
+    matches!(&way.outcome, RestoreOutcome::Exact { undone }
+        if undone.iter().all(|&number| is_of_run(generations, number, run)))
+}
+
+/// The number of the newest generation that is older than those of a run.
+fn before_run(generations: &[Generation], run: &str) -> Option<u64> {
+    let numbers = generations.iter().map(|generation| generation.number);
+    let first = numbers.clone().filter(|&it| is_of_run(generations, it, run)).min()?;
+    numbers.filter(|&it| it < first).max()
 }
 
 /// Whether a run made this generation, or the same change to a copy of the session.
