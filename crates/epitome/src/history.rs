@@ -321,13 +321,13 @@ fn elsewhere(
     session: &Loaded<ShownSource>,
     missing: &mut Vec<String>,
 ) -> Vec<ShownSource> {
+    if session.format.keeps_originals() {
+        return Vec::new();
+    }
     let mut texts = Vec::new();
     let mut gone = 0_u64;
     let mut kept = 0_u64;
     let mut first = None;
-    if session.format.keeps_originals() {
-        return texts;
-    }
     for name in stubs_left(&session.transcript, &session.source) {
         let found = archive.find(&name).unwrap_or_default();
         let mut bytes =

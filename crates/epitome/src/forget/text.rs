@@ -293,14 +293,19 @@ impl ForgetText {
         let change = file.change(splices, true)?;
         // The archive is changed first: if the process is killed in between, the next call finds
         // the text in the session and completes it.
-        adapted.iter().try_for_each(|it| archive.replace_undo_data(it))?;
-        let replaced = replace_all(config, &[change]);
-        if replaced.is_err() {
+        let replaced = adapted
+            .iter()
+            .try_for_each(|it| archive.replace_undo_data(it))
+            .and_then(|()| replace_all(config, &[change]));
+        replaced.map_err(|err| {
             let is_adapted = |it: &&Generation| adapted.iter().any(|new| new.number == it.number);
             let mut before = generations.iter().filter(is_adapted);
-            before.try_for_each(|it| archive.replace_undo_data(it))?;
-        }
-        replaced.map_err(Error::while_writing)
+            let err = match before.try_for_each(|it| archive.replace_undo_data(it)) {
+                Ok(()) => err,
+                Err(back) => back.because(err),
+            };
+            err.while_writing()
+        })
     }
 }
 
