@@ -69,7 +69,9 @@ pub use check::VerifyReport;
 pub use collect::{GRACE, GcReport, Grace, Need, Reason, UnneededGenerations};
 pub use folder_store::FolderStore;
 pub use forget::{PackWithText, each_piece};
-pub use generation::{About, CompactionInfo, Draft, EditedRecord, Generation, Part, UndoSplice};
+pub use generation::{
+    About, CompactionInfo, Draft, EditedRecord, Generation, PartGeneration, UndoSplice,
+};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
 pub use key::safe_name;

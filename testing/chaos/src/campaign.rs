@@ -1,4 +1,4 @@
-//! A campaign: runs cases of all parts until the time is over.
+//! A campaign: runs cases of all scenarios until the time is over.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,17 +20,17 @@ pub struct Campaign {
     /// How long cases are run, without the time of the preparations. The case that runs at the end
     /// is finished.
     pub time: Duration,
-    /// The number of the first case of each part.
+    /// The number of the first case of each scenario.
     pub seed: u64,
-    /// If set, only this part runs.
-    pub only: Option<Part>,
-    /// Maximum number of cases of each part.
+    /// If set, only this scenario runs.
+    pub only: Option<Scenario>,
+    /// Maximum number of cases of each scenario.
     pub cases: Option<u64>,
 }
 
-/// A part of a campaign.
+/// A kind of fault that a campaign causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Scenario {
     /// Kills at random moments.
     Kill,
     /// Kills and errors at each system call.
@@ -53,70 +53,72 @@ pub enum Part {
     Vault,
 }
 
-impl Part {
-    /// All parts, with their shares of the time.
-    const ALL: [(Part, u32); 10] = [
-        (Part::Kill, 20),
-        (Part::Call, 26),
-        (Part::Disk, 8),
-        (Part::Archive, 8),
-        (Part::Mutant, 12),
-        (Part::Session, 7),
-        (Part::Writer, 4),
-        (Part::Home, 5),
-        (Part::Proxy, 4),
-        (Part::Vault, 6),
+impl Scenario {
+    /// All scenarios, with their shares of the time.
+    const ALL: [(Scenario, u32); 10] = [
+        (Scenario::Kill, 20),
+        (Scenario::Call, 26),
+        (Scenario::Disk, 8),
+        (Scenario::Archive, 8),
+        (Scenario::Mutant, 12),
+        (Scenario::Session, 7),
+        (Scenario::Writer, 4),
+        (Scenario::Home, 5),
+        (Scenario::Proxy, 4),
+        (Scenario::Vault, 6),
     ];
 
-    /// The part's name on the command line.
+    /// The scenario's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Kill => "kill",
-            Part::Call => "call",
-            Part::Disk => "disk",
-            Part::Archive => "archive",
-            Part::Mutant => "mutant",
-            Part::Session => "session",
-            Part::Writer => "writer",
-            Part::Home => "home",
-            Part::Proxy => "proxy",
-            Part::Vault => "vault",
+            Scenario::Kill => "kill",
+            Scenario::Call => "call",
+            Scenario::Disk => "disk",
+            Scenario::Archive => "archive",
+            Scenario::Mutant => "mutant",
+            Scenario::Session => "session",
+            Scenario::Writer => "writer",
+            Scenario::Home => "home",
+            Scenario::Proxy => "proxy",
+            Scenario::Vault => "vault",
         }
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self {
-            Part::Kill => "killed at a random moment",
-            Part::Call => "killed, or an error, at each system call",
-            Part::Disk => "full disks",
-            Part::Archive => "damaged archives",
-            Part::Mutant => "damaged sessions, in the library",
-            Part::Session => "damaged sessions, with the program",
-            Part::Writer => "agents that write meanwhile",
-            Part::Home => "hostile homes",
-            Part::Proxy => "a proxy that is killed amid requests",
-            Part::Vault => "keepers of versions, each killed 5 times",
+            Scenario::Kill => "killed at a random moment",
+            Scenario::Call => "killed, or an error, at each system call",
+            Scenario::Disk => "full disks",
+            Scenario::Archive => "damaged archives",
+            Scenario::Mutant => "damaged sessions, in the library",
+            Scenario::Session => "damaged sessions, with the program",
+            Scenario::Writer => "agents that write meanwhile",
+            Scenario::Home => "hostile homes",
+            Scenario::Proxy => "a proxy that is killed amid requests",
+            Scenario::Vault => "keepers of versions, each killed 5 times",
         };
         f.write_str(what)
     }
 }
 
-impl FromStr for Part {
+impl FromStr for Scenario {
     type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> anyhow::Result<Part> {
-        let mut parts = Part::ALL.iter().map(|(part, _)| *part);
-        parts.find(|part| part.name() == text).ok_or_else(|| anyhow::anyhow!("no part `{text}`"))
+    fn from_str(text: &str) -> anyhow::Result<Scenario> {
+        let mut scenarios = Scenario::ALL.iter().map(|(scenario, _)| *scenario);
+        scenarios
+            .find(|scenario| scenario.name() == text)
+            .ok_or_else(|| anyhow::anyhow!("no scenario `{text}`"))
     }
 }
 
-/// The figures of a part.
+/// The figures of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// The part.
-    pub part: Part,
+    /// The scenario.
+    pub scenario: Scenario,
     /// Number of cases that were run.
     pub cases: u64,
     /// Number of cases in which the fault occurred before the command ended. Parts without such a
@@ -129,16 +131,16 @@ pub struct Figures {
 /// The result of a campaign.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The figures of each part.
+    /// The figures of each scenario.
     pub figures: Vec<Figures>,
     /// What could not be tested here, and why.
     pub left_out: Vec<(String, String)>,
-    /// The number of points of the part `call`: after so many cases of it, each point was tried
-    /// once. 0 if the part did not run.
+    /// The number of points of the scenario `call`: after so many cases of it, each point was tried
+    /// once. 0 if the scenario did not run.
     pub points: usize,
 }
 
-/// A part while the campaign runs: its figures, its share of the time, the time spent so far, and
+/// A scenario while the campaign runs: its figures, its share of the time, the time spent so far, and
 /// the function that runs the case with a given number.
 struct Running<'a> {
     figures: Figures,
@@ -156,79 +158,80 @@ pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Rep
     let program = &campaign.program;
     let (tasks, undone) = prepare_tasks(campaign, say)?;
     let mut left_out: Vec<(String, String)> =
-        undone.into_iter().map(|why| ("a part of chaos".to_owned(), why)).collect();
-    let is_chosen = |part: Part| campaign.only.is_none_or(|only| only == part);
+        undone.into_iter().map(|why| ("a scenario of chaos".to_owned(), why)).collect();
+    let is_chosen = |scenario: Scenario| campaign.only.is_none_or(|only| only == scenario);
     let mut timed = Vec::new();
-    if is_chosen(Part::Kill) {
+    if is_chosen(Scenario::Kill) {
         for task in &tasks {
             timed.push((task, task.time()?.min(task.time()?)));
         }
     }
     let can_mount = disk::can_mount();
-    if !can_mount && is_chosen(Part::Disk) {
+    if !can_mount && is_chosen(Scenario::Disk) {
         left_out.push(("small disks".to_owned(), "none can be mounted here".to_owned()));
     }
     let mut calls = None;
-    if is_chosen(Part::Call) && call::can_trace() {
+    if is_chosen(Scenario::Call) && call::can_trace() {
         calls = Some(call::Calls::new(&tasks)?);
-    } else if is_chosen(Part::Call) {
+    } else if is_chosen(Scenario::Call) {
         let why = "strace is not installed, or may not look at processes here".to_owned();
         left_out.push(("faults at each system call".to_owned(), why));
     }
     let points = calls.as_ref().map_or(0, call::Calls::len);
     let mut archives = Vec::new();
-    for subject in subjects()?.iter().filter(|_| is_chosen(Part::Archive)) {
+    for subject in subjects()?.iter().filter(|_| is_chosen(Scenario::Archive)) {
         archives.extend(Archived::new(program, subject, 1)?);
         if subject.more != ["--keep-backup"] {
             archives.extend(Archived::new(program, subject, 2)?);
         }
     }
-    let library = is_chosen(Part::Mutant).then(mutant::Library::new);
+    let library = is_chosen(Scenario::Mutant).then(mutant::Library::new);
     let sessions = mutant::Program::new(program)?;
     let writers = writer::Writers::new(program)?;
     let homes = hostile::Homes::new(program)?;
     let conversation =
-        is_chosen(Part::Proxy).then(|| proxy::Conversation::new(program)).transpose()?;
-    let vaults = is_chosen(Part::Vault).then(|| vault::Vaults::new(program)).transpose()?;
+        is_chosen(Scenario::Proxy).then(|| proxy::Conversation::new(program)).transpose()?;
+    let vaults = is_chosen(Scenario::Vault).then(|| vault::Vaults::new(program)).transpose()?;
     let mut running = Vec::new();
-    for (part, share) in Part::ALL.into_iter().filter(|(part, _)| is_chosen(*part)) {
-        let case: Box<dyn Fn(u64) -> anyhow::Result<Case> + '_> = match part {
-            Part::Kill => Box::new(|seed| kill::case(&timed, seed)),
-            Part::Call => match &calls {
+    for (scenario, share) in Scenario::ALL.into_iter().filter(|(scenario, _)| is_chosen(*scenario))
+    {
+        let case: Box<dyn Fn(u64) -> anyhow::Result<Case> + '_> = match scenario {
+            Scenario::Kill => Box::new(|seed| kill::case(&timed, seed)),
+            Scenario::Call => match &calls {
                 Some(calls) => Box::new(|seed| calls.case(seed)),
                 None => continue,
             },
-            Part::Disk => Box::new(|seed| disk::case(&tasks, can_mount, seed)),
-            Part::Archive => Box::new(|seed| damage::case(&archives, seed)),
-            Part::Mutant => match &library {
+            Scenario::Disk => Box::new(|seed| disk::case(&tasks, can_mount, seed)),
+            Scenario::Archive => Box::new(|seed| damage::case(&archives, seed)),
+            Scenario::Mutant => match &library {
                 Some(library) => Box::new(|seed| library.case(seed)),
                 None => continue,
             },
-            Part::Session => Box::new(|seed| sessions.case(seed)),
-            Part::Writer => Box::new(|seed| writers.case(seed)),
-            Part::Home => Box::new(|seed| homes.case(seed)),
-            Part::Proxy => match &conversation {
+            Scenario::Session => Box::new(|seed| sessions.case(seed)),
+            Scenario::Writer => Box::new(|seed| writers.case(seed)),
+            Scenario::Home => Box::new(|seed| homes.case(seed)),
+            Scenario::Proxy => match &conversation {
                 Some(conversation) => Box::new(|seed| conversation.case(seed)),
                 None => continue,
             },
-            Part::Vault => match &vaults {
+            Scenario::Vault => match &vaults {
                 Some(vaults) => Box::new(|seed| vaults.case(seed)),
                 None => continue,
             },
         };
-        let figures = Figures { part, cases: 0, hits: 0, violations: [0; 4] };
+        let figures = Figures { scenario, cases: 0, hits: 0, violations: [0; 4] };
         running.push(Running { figures, share, spent: Duration::ZERO, case });
     }
     all(campaign, &mut running, say)?;
     Ok(Report { figures: running.iter().map(|it| it.figures).collect(), left_out, points })
 }
 
-/// The tasks, and what could not be prepared; both are empty if no chosen part needs tasks.
+/// The tasks, and what could not be prepared; both are empty if no chosen scenario needs tasks.
 fn prepare_tasks(
     campaign: &Campaign,
     say: &mut dyn FnMut(&str),
 ) -> anyhow::Result<(Vec<Task>, Vec<String>)> {
-    let needs_tasks = [Part::Kill, Part::Call, Part::Disk];
+    let needs_tasks = [Scenario::Kill, Scenario::Call, Scenario::Disk];
     if !campaign.only.is_none_or(|only| needs_tasks.contains(&only)) {
         return Ok((Vec::new(), Vec::new()));
     }
@@ -236,8 +239,8 @@ fn prepare_tasks(
     Task::all(&campaign.program)
 }
 
-/// Runs cases until the time is over or every part has had its maximum number of cases. The next
-/// case is always of the part that has used the least time in proportion to its share.
+/// Runs cases until the time is over or every scenario has had its maximum number of cases. The next
+/// case is always of the scenario that has used the least time in proportion to its share.
 fn all(
     campaign: &Campaign,
     running: &mut [Running<'_>],
@@ -255,7 +258,7 @@ fn all(
         next.spent += start.elapsed();
         next.figures.count(&case);
         if !case.violations.is_empty() {
-            let name = next.figures.part.name();
+            let name = next.figures.scenario.name();
             say(&format!("violation: {}", case.what));
             for violation in &case.violations {
                 say(&format!("  {:?}: {}", violation.kind, violation.what));
@@ -294,10 +297,10 @@ impl Report {
             "| what | cases | fault in time | lost | wrong | crashed or hung | left behind |\n\
              |---|---:|---:|---:|---:|---:|---:|\n",
         );
-        for Figures { part, cases, hits, violations } in &self.figures {
+        for Figures { scenario, cases, hits, violations } in &self.figures {
             let [lost, wrong, crashed, left] = violations;
             text.push_str(&format!(
-                "| {part} | {cases} | {hits} | {lost} | {wrong} | {crashed} | {left} |\n"
+                "| {scenario} | {cases} | {hits} | {lost} | {wrong} | {crashed} | {left} |\n"
             ));
         }
         text

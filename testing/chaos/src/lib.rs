@@ -4,7 +4,7 @@
 //! Each case starts in a home folder of its own, disturbs a command there, and then checks what
 //! `docs/invariants.md` promises: every file has its old or its new content, the original can be
 //! restored byte for byte, the archive is sound, nothing is left behind, nothing panics or hangs. A
-//! case is determined by its part and its number, except for the moment of a kill.
+//! case is determined by its scenario and its number, except for the moment of a kill.
 //!
 //! # Absent
 //!
@@ -29,6 +29,6 @@ mod writer;
 
 mod campaign;
 
-pub use campaign::{Campaign, Figures, Part, Report, run};
+pub use campaign::{Campaign, Figures, Report, Scenario, run};
 pub use used::fill;
 pub use violation::{Kind, Violation};

@@ -59,7 +59,7 @@ const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
 
 /// What is packaged.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum Scope {
     All,
     Program,
     Library,
@@ -72,7 +72,7 @@ enum Part {
 /// If an option is unknown, a tool is missing or fails, or the check of a package fails.
 pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let (mut target, mut profile, mut check) = (host()?, "dist".to_owned(), false);
-    let mut part = Part::All;
+    let mut scope = Scope::All;
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().map(|it| (*it).to_owned()).context("an option has a value");
@@ -80,17 +80,17 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
             "--target" => target = value()?,
             "--profile" => profile = value()?,
             "--check" => check = true,
-            "--program" => part = Part::Program,
-            "--library" => part = Part::Library,
+            "--program" => scope = Scope::Program,
+            "--library" => scope = Scope::Library,
             other => anyhow::bail!("package: what is `{other}`?"),
         }
     }
     let out = cargo::target()?.join("package");
     fs::create_dir_all(&out)?;
-    if part != Part::Program {
+    if scope != Scope::Program {
         make_library(&target, &profile, &out, check)?;
     }
-    if part != Part::Library {
+    if scope != Scope::Library {
         make_program(target, profile, out, check)?;
     }
     Ok(())

@@ -21,7 +21,7 @@ use super::quote::quote_of;
 use super::replace::{LockedFile, check_writable, replace_all};
 use super::report::{CompactReport, CompactedFile, UserFound};
 use super::summary::{AskedModels, ModelEvent, SummaryFrom, WouldAsk};
-use crate::archive::{CompactionInfo, Generation, Part, Run};
+use crate::archive::{CompactionInfo, Generation, PartGeneration, Run};
 use crate::backup::{BackupPlace, keep_backup};
 use crate::billed::calibration_of_plan;
 use crate::compact::{Note, PreparedCompaction, Way, apply_to, archive_generation, pack_len};
@@ -646,7 +646,7 @@ impl<'a> Compact<'a> {
             };
             if let Some(generation) = archived[n].generation.as_ref().filter(|_| n > 0) {
                 let Generation { number, before, .. } = *generation;
-                parts.push(Part { key: generation.key(), generation: number, before });
+                parts.push(PartGeneration { key: generation.key(), generation: number, before });
             }
         }
         Ok(archived)

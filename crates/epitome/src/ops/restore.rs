@@ -8,7 +8,7 @@ use super::archived::{Known, key_in_archive};
 use super::open::{OpenSession, SessionPart, is_no_file, is_no_part};
 use super::replace::{FileReplacement, LockedFile, check_replaceable, check_writable, replace_all};
 use super::restored::{FileRestore, RestoreReport};
-use crate::archive::{About, Digest, Draft, Generation, Part, SessionKey, UndoData};
+use crate::archive::{About, Digest, Draft, Generation, PartGeneration, SessionKey, UndoData};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
@@ -343,7 +343,7 @@ impl Restore<'_> {
         session: &OpenSession<'_>,
         generations: &[Generation],
     ) -> Result<Vec<Error>> {
-        let parts: Vec<&Part> = match self.what {
+        let parts: Vec<&PartGeneration> = match self.what {
             What::Session(RestoreTarget::Original) => {
                 generations.iter().flat_map(|it| &it.parts).collect()
             }
@@ -456,7 +456,7 @@ impl Restore<'_> {
 /// file begins with one of them, or if there is no such file.
 fn file_that_needs(
     session: &OpenSession<'_>,
-    part: &Part,
+    part: &PartGeneration,
     before: &[Digest],
 ) -> Result<Option<PathBuf>> {
     let lens: Vec<u64> = before.iter().map(|it| it.len).collect();

@@ -12,7 +12,9 @@ use crate::facts::{FactId, FactMap};
 use crate::numbers::response_numbers;
 
 use super::DigestRule;
-use super::pieces::{Body, Fact, Part, Parts, Piece, PieceFacts, Pieces, UnnumberedPiece};
+use super::pieces::{
+    Body, Fact, Piece, PieceFacts, PieceOrigin, PieceOrigins, Pieces, UnnumberedPiece,
+};
 use super::value::Occurrences;
 
 /// The lines and facts of the texts of one log, and how often each fact occurred.
@@ -55,8 +57,8 @@ impl FactIndex {
     ) {
         let Complete { at, entry, number, result, tokens } = complete;
         let block: &Block = &entry.blocks[at.1];
-        let Some(part) = Part::from_block(entry, block, number, result) else { return };
-        let found = part.read(source, counter, || tokens, rule);
+        let Some(origin) = PieceOrigin::from_block(entry, block, number, result) else { return };
+        let found = origin.read(source, counter, || tokens, rule);
         let body = self.take(at, found);
         body.count_lines(counter);
     }
@@ -70,19 +72,19 @@ impl FactIndex {
         kept: &[usize],
         rule: &DigestRule,
     ) -> Pieces {
-        let Parts { all, old, responses } = Parts::from_items(view, originals, kept);
-        let new = all.iter().filter(|(at, part, _)| self.piece(*at, part).is_none());
-        let new: Vec<&(_, Part<'_>, u32)> = new.collect();
-        let found = parallel::map(new, |((item, block), part, _)| {
-            let found = part.read(view.source, view.counter, || view.tokens(*item, *block), rule);
+        let PieceOrigins { all, old, responses } = PieceOrigins::from_items(view, originals, kept);
+        let new = all.iter().filter(|(at, origin, _)| self.piece(*at, origin).is_none());
+        let new: Vec<&(_, PieceOrigin<'_>, u32)> = new.collect();
+        let found = parallel::map(new, |((item, block), origin, _)| {
+            let found = origin.read(view.source, view.counter, || view.tokens(*item, *block), rule);
             ((*item, *block), found)
         });
         for (at, found) in found {
             self.take(at, found);
         }
         let numbers = response_numbers(view.transcript);
-        let all = all.iter().map(|(at, part, response)| {
-            let body = self.piece(*at, part).cloned().expect("it was taken");
+        let all = all.iter().map(|(at, origin, response)| {
+            let body = self.piece(*at, origin).cloned().expect("it was taken");
             let number = numbers.get(&at.0).copied().unwrap_or_default();
             Piece { body, response: *response, number }
         });
@@ -90,9 +92,9 @@ impl FactIndex {
     }
 
     /// The piece of the position `at`, if the index has it; `None` if that piece was made of
-    /// anything else than `part`.
-    fn piece(&self, at: (usize, usize), part: &Part<'_>) -> Option<&Arc<Body>> {
-        self.pieces.get(&at).filter(|body| part.is_of(body))
+    /// anything else than `origin`.
+    fn piece(&self, at: (usize, usize), origin: &PieceOrigin<'_>) -> Option<&Arc<Body>> {
+        self.pieces.get(&at).filter(|body| origin.is_of(body))
     }
 
     /// Numbers the facts of a new piece, and adds the piece to the index.

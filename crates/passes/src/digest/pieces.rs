@@ -198,18 +198,18 @@ impl Pieces {
 }
 
 /// The blocks of which the pieces of a session are made.
-pub(super) struct Parts<'a> {
+pub(super) struct PieceOrigins<'a> {
     /// The blocks, each with its item and block index and with the number of the response that it
     /// belongs to or follows.
-    pub all: Vec<((usize, usize), Part<'a>, u32)>,
-    /// The number of parts at the beginning that the digest replaces.
+    pub all: Vec<((usize, usize), PieceOrigin<'a>, u32)>,
+    /// The number of blocks at the beginning that the digest replaces.
     pub old: usize,
     pub responses: u32,
 }
 
-impl<'a> Parts<'a> {
-    /// The parts of the items `originals`, which the digest replaces, and `kept`, which stay.
-    pub fn from_items(view: &View<'a>, originals: &[usize], kept: &[usize]) -> Parts<'a> {
+impl<'a> PieceOrigins<'a> {
+    /// The blocks of the items `originals`, which the digest replaces, and `kept`, which stay.
+    pub fn from_items(view: &View<'a>, originals: &[usize], kept: &[usize]) -> PieceOrigins<'a> {
         let numbers = call_numbers(view.transcript);
         let results = results(view);
         let mut all = Vec::new();
@@ -236,12 +236,12 @@ impl<'a> Parts<'a> {
                     }
                     _ => (0, None),
                 };
-                let part = Part::from_block(entry, content, number, result);
-                all.extend(part.map(|part| ((item, block), part, responses)));
+                let origin = PieceOrigin::from_block(entry, content, number, result);
+                all.extend(origin.map(|origin| ((item, block), origin, responses)));
             }
         }
         let old = if kept.is_empty() { all.len() } else { old };
-        Parts { all, old, responses }
+        PieceOrigins { all, old, responses }
     }
 }
 
@@ -256,7 +256,7 @@ fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
 }
 
 /// A block that becomes a piece; for a call, with its result.
-pub(super) struct Part<'a> {
+pub(super) struct PieceOrigin<'a> {
     content: &'a Block,
     what: Speaker,
     result: Option<&'a Output>,
@@ -298,19 +298,19 @@ fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Speaker> {
     }
 }
 
-impl<'a> Part<'a> {
-    /// The part for a block; `None` if no piece is made from the block. For a call, `number` is its
+impl<'a> PieceOrigin<'a> {
+    /// The origin for a block; `None` if no piece is made from the block. For a call, `number` is its
     /// number and `result` its result; for other blocks they are 0 and `None`.
     pub(super) fn from_block(
         entry: &Entry,
         content: &'a Block,
         number: u64,
         result: Option<&'a Output>,
-    ) -> Option<Part<'a>> {
-        Some(Part { content, what: speaker(entry, content, number)?, result })
+    ) -> Option<PieceOrigin<'a>> {
+        Some(PieceOrigin { content, what: speaker(entry, content, number)?, result })
     }
 
-    /// Whether a piece was made of this part.
+    /// Whether a piece was made of this block.
     pub(super) fn is_of(&self, body: &Body) -> bool {
         let number = match self.what {
             Speaker::Call { number, .. } => number,
@@ -319,7 +319,7 @@ impl<'a> Part<'a> {
         body.is_of(number, self.result)
     }
 
-    /// Makes a piece of the part: splits its texts into lines and finds the facts of the lines.
+    /// Makes a piece of the block: splits its texts into lines and finds the facts of the lines.
     /// `tokens` returns the number of tokens of the block.
     pub(super) fn read(
         &self,
@@ -387,7 +387,7 @@ impl<'a> Part<'a> {
         UnnumberedPiece { body, of_header, of_lines }
     }
 
-    /// Whether the part is a call with an effect, such as a push, that did not fail.
+    /// Whether the block is a call with an effect, such as a push, that did not fail.
     fn has_effect(&self, source: &dyn Source) -> bool {
         let Block::Call(call) = self.content else { return false };
         let target = call.target.as_ref().map(|target| target.read(source)).unwrap_or_default();
@@ -607,10 +607,10 @@ mod tests {
             .output("It is done.")
             .reply("Yes.");
         let view = View::new(sample.transcript(), sample.source(), &Quarters);
-        let parts = Parts::from_items(&view, &[0, 1, 2, 3, 4], &[]);
-        let describe = |(_, part, response): &(_, Part<'_>, u32)| {
+        let origins = PieceOrigins::from_items(&view, &[0, 1, 2, 3, 4], &[]);
+        let describe = |(_, origin, response): &(_, PieceOrigin<'_>, u32)| {
             let rule = DigestRule::default();
-            let piece = part.read(view.source, view.counter, Tokens::default, &rule);
+            let piece = origin.read(view.source, view.counter, Tokens::default, &rule);
             let Body { head, head_tokens, lines, .. } = piece.body;
             let lines = lines.iter().map(|line| {
                 let mark = if line.is_argument { " < " } else { " > " };
@@ -619,7 +619,7 @@ mod tests {
             format!("{response} {head} {head_tokens}{}", lines.collect::<String>())
         };
         assert_eq!(
-            parts.all.iter().map(describe).collect::<Vec<_>>(),
+            origins.all.iter().map(describe).collect::<Vec<_>>(),
             [
                 "0 User: 3 > Go on.",
                 "1 Note: 3 > I have to look.",

@@ -65,7 +65,7 @@ pub struct Draft {
     pub part_of: Option<SessionKey>,
     /// The sub-agents' sessions and logs that belong to the session and were compacted together
     /// with it.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PartGeneration>,
     /// The digest of the file before the compaction.
     pub before: Digest,
     /// The digest of the file after the compaction.
@@ -114,7 +114,7 @@ pub struct Generation {
     /// The sub-agents' sessions and logs that belong to the session and were compacted together
     /// with it. Older versions stored none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Part>,
+    pub parts: Vec<PartGeneration>,
     /// The version of epitome that made the compaction.
     pub epitome: String,
     /// The digest of the file before the compaction.
@@ -146,7 +146,7 @@ pub struct Generation {
 /// A generation of a sub-agent's session or of a log. It was made in the same compaction as a
 /// generation of the main session, to which the sub-agent's session or the log belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct PartGeneration {
     /// The key of the sub-agent's session or the log.
     pub key: SessionKey,
     /// The number of the generation.
@@ -307,7 +307,7 @@ pub struct CompactionInfo {
     pub part_of: Option<SessionKey>,
     /// The sub-agents' sessions and logs that belong to the session and were archived before the
     /// session itself.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PartGeneration>,
 }
 
 impl From<Timestamp> for CompactionInfo {
