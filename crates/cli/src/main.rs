@@ -25,6 +25,7 @@ mod conversation;
 mod diff;
 mod failure;
 mod fold;
+mod idle;
 mod interrupt;
 mod left_behind;
 mod losses;

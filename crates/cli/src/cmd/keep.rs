@@ -12,6 +12,7 @@ use epitome::keep::{
 use crate::app::App;
 use crate::confirm::ask_to_continue;
 use crate::failure::{Failure, Result, Status};
+use crate::idle::IdlePages;
 use crate::interrupt::Interrupt;
 use crate::session::{Which, parse_age};
 use crate::text::{self, BOLD, DIM, count};
@@ -96,9 +97,13 @@ fn watch(app: &App, args: &Args, keeper: &mut Keeper<'_>) -> Result<()> {
     let mut folders = FolderWatch::new(false);
     let stopper = folders.stopper();
     let _interrupt = Interrupt::calling(move || stopper.stop());
+    let idle_pages = IdlePages::new();
     let mut is_first = true;
     keeper.watch(&mut folders, args.every, |folders, report| {
         print(app, report)?;
+        if is_first || !report.kept.is_empty() || report.pruned.is_some() {
+            idle_pages.note_work();
+        }
         if is_first {
             print_sum(app, args, report)?;
             let files = count(report.files, "file");

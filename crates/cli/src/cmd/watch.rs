@@ -17,6 +17,7 @@ use crate::choice::Choice;
 use crate::cmd::archive::remote;
 use crate::confirm::{ask_to_continue, can_ask};
 use crate::failure::{Failure, Result, Status};
+use crate::idle::IdlePages;
 use crate::interrupt::Interrupt;
 use crate::report::Sum;
 use crate::session::{Which, parse_age, parse_size};
@@ -129,7 +130,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let run = app.config.begin_run("watch");
     let sum = Sum::default();
     let keeper = if args.keep { Some(keeper(app, args)?) } else { None };
-    let mut reports = Reports { app, run, args, recipe: &recipe, sum, keeper };
+    let idle_pages = IdlePages::new();
+    let mut reports = Reports { app, run, args, recipe: &recipe, sum, keeper, idle_pages };
     if args.once {
         reports.ask(&watch)?;
         let worst = reports.look(&mut watch, args.dry_run)?;
@@ -147,12 +149,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let interrupt = Interrupt::new();
     let sessions = count(watch.sessions().len() as u64, "session");
     app.note(&format!("watching {sessions} every {} (Ctrl-C to stop)", seconds(args.every)));
-    loop {
+    reports.look(&mut watch, args.dry_run)?;
+    reports.idle_pages.note_work();
+    while !interrupt.wait(args.every.max(Duration::from_secs(1))) {
         reports.look(&mut watch, args.dry_run)?;
-        if interrupt.wait(args.every.max(Duration::from_secs(1))) {
-            return reports.print_end();
-        }
     }
+    reports.print_end()
 }
 
 /// Makes the keeper, which keeps versions with `--keep`. It selects sessions by the agent and the
@@ -181,6 +183,7 @@ struct Reports<'a> {
     sum: Sum,
     /// With `--keep`: keeps every version of the sessions.
     keeper: Option<Keeper<'a>>,
+    idle_pages: IdlePages,
 }
 
 impl Reports<'_> {
@@ -209,7 +212,11 @@ impl Reports<'_> {
     fn look(&mut self, watch: &mut Watch<'_>, dry_run: bool) -> Result<Option<Failure>> {
         let mut worst = None;
         if let Some(keeper) = self.keeper.as_mut().filter(|_| !dry_run) {
-            keep::note_unread(self.app, &keeper.scan()?);
+            let report = keeper.scan()?;
+            if !report.kept.is_empty() {
+                self.idle_pages.note_work();
+            }
+            keep::note_unread(self.app, &report);
             keep::note_pruned(self.app, keeper.prune_if_due()?.as_ref());
         }
         watch.look(dry_run, |path, least| self.compact(path, least, dry_run, &mut worst))?;
@@ -227,7 +234,9 @@ impl Reports<'_> {
         dry_run: bool,
         worst: &mut Option<Failure>,
     ) -> Result<()> {
-        match compact::one(self.app, &self.run, self.recipe, path, least, dry_run) {
+        let report = compact::one(self.app, &self.run, self.recipe, path, least, dry_run);
+        self.idle_pages.note_work();
+        match report {
             Ok(report) if report.is_nothing() => {}
             Ok(report) if report.is_below_minimum => self.sum.too_little += 1,
             Ok(report) => {
