@@ -390,6 +390,8 @@ fn kind(kind: PlaceKind) -> &'static str {
 fn amount(place: &ForgetPlace, is_secret: bool) -> String {
     let what = match (place.kind, is_secret) {
         (PlaceKind::Vault, _) => "version",
+        // The text is in none of the removed pieces, but in what says where these were.
+        (PlaceKind::Archive, true) if place.count == 0 => return "descriptions".to_owned(),
         (PlaceKind::Archive, true) => "piece",
         (PlaceKind::Archive, false) => "generation",
         (PlaceKind::File | PlaceKind::Session, true) => "occurrence",
