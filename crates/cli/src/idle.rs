@@ -10,9 +10,9 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Frees the pages of the program's code each time a command has become idle.
 ///
 /// A command that scans thousands of sessions and then waits for changes has most of the program's
-/// file in memory, and needs little of it while it waits. The system reads the pages again when they
-/// are needed. This is best effort: nothing is freed on other systems than Linux, by a kernel before
-/// 5.4, while another process runs the same program, or if the user may not write its file.
+/// file in memory, and needs little of it while it waits. The system reads the pages again when
+/// they are needed. This is best effort: nothing is freed on other systems than Linux, by a kernel
+/// before 5.4, while another process runs the same program, or if the user may not write its file.
 pub struct IdlePages(Sender<()>);
 
 impl IdlePages {

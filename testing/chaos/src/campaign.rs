@@ -140,8 +140,8 @@ pub struct Report {
     pub points: usize,
 }
 
-/// A scenario while the campaign runs: its figures, its share of the time, the time spent so far, and
-/// the function that runs the case with a given number.
+/// A scenario while the campaign runs: its figures, its share of the time, the time spent so far,
+/// and the function that runs the case with a given number.
 struct Running<'a> {
     figures: Figures,
     share: u32,
@@ -193,8 +193,7 @@ pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Rep
         is_chosen(Scenario::Proxy).then(|| proxy::Conversation::new(program)).transpose()?;
     let vaults = is_chosen(Scenario::Vault).then(|| vault::Vaults::new(program)).transpose()?;
     let mut running = Vec::new();
-    for (scenario, share) in Scenario::ALL.into_iter().filter(|(scenario, _)| is_chosen(*scenario))
-    {
+    for (scenario, share) in Scenario::ALL.into_iter().filter(|(it, _)| is_chosen(*it)) {
         let case: Box<dyn Fn(u64) -> anyhow::Result<Case> + '_> = match scenario {
             Scenario::Kill => Box::new(|seed| kill::case(&timed, seed)),
             Scenario::Call => match &calls {
@@ -239,8 +238,8 @@ fn prepare_tasks(
     Task::all(&campaign.program)
 }
 
-/// Runs cases until the time is over or every scenario has had its maximum number of cases. The next
-/// case is always of the scenario that has used the least time in proportion to its share.
+/// Runs cases until the time is over or every scenario has had its maximum number of cases. The
+/// next case is always of the scenario that has used the least time in proportion to its share.
 fn all(
     campaign: &Campaign,
     running: &mut [Running<'_>],

@@ -299,8 +299,8 @@ fn speaker(entry: &Entry, block: &Block, number: u64) -> Option<Speaker> {
 }
 
 impl<'a> PieceOrigin<'a> {
-    /// The origin for a block; `None` if no piece is made from the block. For a call, `number` is its
-    /// number and `result` its result; for other blocks they are 0 and `None`.
+    /// The origin for a block; `None` if no piece is made from the block. For a call, `number` is
+    /// its number and `result` its result; for other blocks they are 0 and `None`.
     pub(super) fn from_block(
         entry: &Entry,
         content: &'a Block,
