@@ -1,13 +1,13 @@
 //! Frees the memory of the program's code while a command waits for hours.
 
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// The time after the last work at which a command counts as idle.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Frees the pages of the program's code each time a command has become idle.
+/// Frees the pages of the program's file in memory each time a command has become idle.
 ///
 /// A command that scans thousands of sessions and then waits for changes has most of the program's
 /// file in memory, and needs little of it while it waits. The system reads the pages again when
@@ -34,12 +34,18 @@ impl IdlePages {
 
 fn free_when_idle(work: &Receiver<()>) {
     while work.recv().is_ok() {
-        while work.recv_timeout(IDLE).is_ok() {}
-        free_program_pages();
+        loop {
+            match work.recv_timeout(IDLE) {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Timeout) => break free_program_pages(),
+                // The command has ended.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
     }
 }
 
-/// Frees the pages of files of programs and libraries that are mapped into this process.
+/// Frees the pages of the program's file, and of libraries, that are mapped into this process.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe function gives this advice")]
 fn free_program_pages() {
@@ -61,18 +67,18 @@ fn free_program_pages() {}
 /// `/proc/PID/maps` (`man 5 proc_pid_maps`): of each line the range, the permissions, the offset,
 /// the device, the inode and the path.
 fn program_pages(maps: &str) -> Vec<Range<usize>> {
-    let range = |line: &str| {
-        let mut fields = line.split_ascii_whitespace();
-        let (range, permissions) = (fields.next()?, fields.next()?);
-        let is_file = fields.nth(3).is_some_and(|path| path.starts_with('/'));
-        if !is_file || !permissions.starts_with("r-") {
-            return None;
-        }
-        let (start, end) = range.split_once('-')?;
-        let address = |hex: &str| usize::from_str_radix(hex, 16).ok();
-        Some(address(start)?..address(end)?)
-    };
-    maps.lines().filter_map(range).collect()
+    maps.lines().filter_map(program_page_range).collect()
+}
+
+fn program_page_range(line: &str) -> Option<Range<usize>> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let permissions = fields.next()?;
+    let path = fields.nth(3)?;
+    if !permissions.starts_with("r-") || !path.starts_with('/') {
+        return None;
+    }
+    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
 #[cfg(test)]
