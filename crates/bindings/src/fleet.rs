@@ -311,7 +311,11 @@ impl Fleet {
         // Each batch has a thread pool of its own. Threads do not survive a fork, and engines such
         // as Spark fork their processes. In a shared pool, a thread could begin other work in the
         // middle of a row.
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build();
+        //
+        // More threads than rows and cores would have nothing to do, and each takes time to start.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.min(items.len().max(cores));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         match &pool {
             Ok(pool) => pool.scope(|scope| {
                 for _ in 0..pool.current_num_threads() {
@@ -533,6 +537,15 @@ mod tests {
         };
         let rows = fleet(", \"threads\": 3").each(&[0; 3], |_| 1, work);
         assert!(rows.iter().all(|row| row.done.is_ok()));
+    }
+
+    #[test]
+    fn no_more_threads_are_started_than_there_are_rows_or_cores() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let work = |_: &u8| Ok(rayon::current_num_threads());
+        let rows = fleet(", \"threads\": 10000").each(&[0; 3], |_| 1, work);
+        let counts: Vec<usize> = rows.into_iter().map(|row| row.done.expect("it works")).collect();
+        assert_eq!(counts, [cores.max(3); 3]);
     }
 
     #[test]

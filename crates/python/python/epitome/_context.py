@@ -122,8 +122,9 @@ class _Base:
         """Adds messages that are new: of the user, of the model, results of tools.
 
         They are of the API of this context, as they are sent and received. ``usage`` is what the
-        service counted for the last response (``{"input": …, "output": …}``). They are read, and
-        refused if they are not valid, by the next ``view``.
+        service counted for the last response (``{"input": …, "output": …}``). They are read by
+        the next ``view``. If one of them is not valid, that raises an ``Error`` and takes none of
+        those pushed since the last ``view``: push the valid ones again.
         """
         self._new.extend([messages] if isinstance(messages, Mapping) else messages)
         self._usage = usage if usage is not None else self._usage

@@ -285,7 +285,8 @@ class Restore(_Job):
 
     ``compacted``, ``pack`` and ``blake3`` name the columns of that name that ``Compact`` made. In the
     result, ``restored`` are the bytes, ``blake3`` is their hash, and ``proved`` says whether they are
-    proved to be what was compacted.
+    proved to be what was compacted. With the pack of another session, or with changed bytes,
+    ``proved`` is false and ``error`` is null: use the bytes of rows that are proved only.
     """
 
     def __init__(
