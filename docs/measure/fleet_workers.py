@@ -2,8 +2,8 @@
 
 Usage: python fleet_workers.py FOLDER [ROUNDS]
 
-FOLDER has sessions (`*.jsonl`); each is cut at the end of a line to at most 400 kB, and copied until
-there are 200. A worker is a thread of `Compact(threads=N)`. The cores that a row had are its
+FOLDER has sessions (`*.jsonl`). Each is cut at the end of a line to at most 400 kB, and they are
+repeated until there are 200. A worker is a thread of `Compact(threads=N)`. The cores that a row had are its
 processor seconds by its seconds: on a machine with other work they are fewer than its workers.
 """
 
@@ -21,12 +21,14 @@ LARGEST = 400_000
 
 
 def sessions(folder):
-    """At least one session of the folder, cut, and copied until there are `COUNT`."""
+    """`COUNT` sessions: those of the folder, cut, again and again."""
     cut = []
     for path in sorted(pathlib.Path(folder).rglob("*.jsonl")):
         data = path.read_bytes()[:LARGEST]
         cut.append(data[: data.rfind(b"\n") + 1])
     cut = [data for data in cut if data]
+    if not cut:
+        sys.exit(f"{folder} has no sessions (*.jsonl)")
     return [cut[n % len(cut)] for n in range(COUNT)]
 
 

@@ -285,8 +285,9 @@ class Restore(_Job):
 
     ``compacted``, ``pack`` and ``blake3`` name the columns of that name that ``Compact`` made. In the
     result, ``restored`` are the bytes, ``blake3`` is their hash, and ``proved`` says whether they are
-    proved to be what was compacted. With the pack of another session, or with changed bytes,
-    ``proved`` is false and ``error`` is null: use the bytes of rows that are proved only.
+    proved to be what was compacted. Where they are not (the pack of another session, or a session
+    that an agent continued), ``proved`` is false, and ``restored`` is as much as could be restored.
+    That is not an error.
     """
 
     def __init__(
