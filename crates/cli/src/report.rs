@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use epitome::compaction::{Saving, Savings};
-use epitome::ops::{Change, CompactReport, CompactedFile, FaultFound, Outcome, WrittenWay};
+use epitome::ops::{
+    Change, CompactReport, CompactedFile, FaultFound, MissedChars, Outcome, WindowLimits,
+    WindowShare, WrittenWay,
+};
 use epitome_formats::Native;
 use epitome_model::{Bytes, Tokens};
 use epitome_passes::KeepRule;
@@ -52,6 +55,7 @@ pub fn render(report: &CompactReport, may_matter: Option<&[String]>) -> String {
     }
     lines.extend("price", price(file));
     lines.extend("kept", kept(file));
+    lines.extend("window", window(file));
     lines.extend("note", file.notes.clone());
     lines.extend("note", grows(file));
     lines.extend("faults", faults(&file.faults));
@@ -341,7 +345,24 @@ fn kept(file: &CompactedFile) -> Vec<String> {
             "the target of {target} is not reached: the rest is kept or cannot be removed"
         ));
     }
+    if let Some(MissedChars { target, left }) = file.target_chars_missed {
+        lines.push(format!(
+            "the target of {target} characters is not reached: {left} are kept or cannot be removed"
+        ));
+    }
     lines
+}
+
+/// Says how large the window is, and what the recipe's percentages of it are in tokens.
+fn window(file: &CompactedFile) -> Vec<String> {
+    let Some(WindowLimits { tokens, usable, trigger, target }) = file.window else {
+        return Vec::new();
+    };
+    let share = |share: WindowShare| format!("{}% of it, {} tokens", share.percent, share.tokens);
+    let mut line = format!("{tokens} tokens, {usable} without the reserve");
+    line.extend(trigger.map(|limit| format!("; the recipe starts at {}", share(limit))));
+    line.extend(target.map(|limit| format!("; the target is {}", share(limit))));
+    vec![line]
 }
 
 /// A description of what a rule keeps.

@@ -213,6 +213,17 @@ impl<'a, S: Source> PreparedCompaction<'a, S> {
         Spliced::new(&self.session.source, splices)
     }
 
+    /// The characters that a resume sends after the compaction, as a target in characters counts
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PreparedCompaction::spliced`].
+    pub fn chars_after(&self, counter: &dyn Counter) -> Result<u64> {
+        let spliced = self.spliced()?;
+        Ok(View::new(&self.after, &spliced, counter).context_chars())
+    }
+
     /// Returns an error if the compaction would violate an invariant, or if the archive could not
     /// recognise the compacted session. `path` is the path of the session in the error.
     ///

@@ -45,6 +45,7 @@ mod restored;
 mod show;
 mod sizes;
 mod summary;
+mod window;
 
 pub use change::Change;
 pub use compact::Compact;
@@ -62,14 +63,15 @@ pub(crate) use quote::timestamp;
 pub use quote::{CompactionPrice, PROMPT, RecordedRequest, compaction_prices};
 pub(crate) use replace::{LockedFile, check_replaceable, replace_all};
 pub use report::{
-    BillingFit, CompactReport, CompactedFile, FaultFound, KeptBecause, Outcome, RuleCount,
-    UserFound, WrittenWay,
+    BillingFit, CompactReport, CompactedFile, FaultFound, KeptBecause, MissedChars, Outcome,
+    RuleCount, UserFound, WrittenWay,
 };
 pub use restore::{Restore, What, archive_way_back};
 pub use restored::{FileRestore, How, RestoreReport, RestoredFile};
 pub use show::{ArchivedText, archived_text};
 pub use sizes::SizeRow;
 pub use summary::{AUTO, AskedModels, ModelEvent, ModelRequest, Questions, SummaryFrom, WouldAsk};
+pub use window::{WindowLimits, WindowShare};
 
 use std::path::Path;
 

@@ -630,6 +630,49 @@ fn options_that_make_no_sense_are_refused() {
     assert_snapshot!(terminals.join("\n"));
 }
 
+/// The words of a text, on one line.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_target_that_is_missed_is_named_whatever_its_unit() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let dry = |more: &[&'static str]| {
+        let how = ["compact", "0f3c", "--dry-run", "--keep-turns=1", "--count=estimate"];
+        [&how, more].concat()
+    };
+    let in_chars = ["--target", "100chars"];
+    let reports = world.json(&dry(&[&in_chars[..], &["--json"]].concat()));
+    world::check("compact.schema.json", &reports);
+    let missed = &reports[0]["target_chars_missed"];
+    let left = missed["left"].as_u64().expect("a number");
+    assert!(missed["target"] == 100 && left > 100, "{missed}");
+    let line = format!(
+        "the target of 100 characters is not reached: {left} are kept or cannot be removed"
+    );
+    let text = world.run(&dry(&in_chars));
+    assert!(one_line(&text).contains(&line), "{line}: {text}");
+    let reports = world.json(&dry(&["--target", "90000chars", "--json"]));
+    assert!(reports[0]["target_chars_missed"].is_null(), "it is not missed");
+
+    // Of a small window, half is the reserve.
+    let in_percent = ["--target", "1%", "--set", "live.window=4000"];
+    let reports = world.json(&dry(&[&in_percent[..], &["--json"]].concat()));
+    world::check("compact.schema.json", &reports);
+    let target = serde_json::json!({ "percent": 1, "tokens": 20 });
+    let window = serde_json::json!({ "tokens": 4_000, "usable": 2_000, "target": target });
+    assert_eq!((&reports[0]["target_missed"], &reports[0]["window"]), (&20.into(), &window));
+    let text = world.run(&dry(&in_percent));
+    for line in [
+        "the target of 20 is not reached",
+        "window 4.0k tokens, 2.0k without the reserve; the target is 1% of it, 20 tokens",
+    ] {
+        assert!(one_line(&text).contains(line), "{line}: {text}");
+    }
+}
+
 #[test]
 fn recipes_of_the_user_are_found_by_name_and_by_path() {
     let world = World::new();

@@ -21,6 +21,7 @@ use super::quote::quote_of;
 use super::replace::{LockedFile, check_writable, replace_all};
 use super::report::{CompactReport, CompactedFile, UserFound};
 use super::summary::{AskedModels, ModelEvent, SummaryFrom, WouldAsk};
+use super::window::WindowLimits;
 use crate::archive::{CompactionInfo, Generation, PartGeneration, Run};
 use crate::backup::{BackupPlace, keep_backup};
 use crate::billed::calibration_of_plan;
@@ -492,7 +493,7 @@ impl<'a> Compact<'a> {
         config: &Config,
         session: &'s Loaded<S>,
     ) -> Result<PreparedCompaction<'s, S>> {
-        let (recipe, note) = self.in_window(config, session)?;
+        let (recipe, note) = self.recipe_in_window(config, session)?;
         let way = match self.way {
             // A copy is made to be small, so the edits are written into the records.
             None if self.out.is_some() => Some(Way::Rewrite),
@@ -506,10 +507,9 @@ impl<'a> Compact<'a> {
         Ok(plan)
     }
 
-    /// The recipe, with its percentages of a window converted to tokens. The window is
-    /// [`window`](Compact::window) or, if that is not set, the window of the session's model. If
-    /// neither is known, the recipe is unchanged, and the note says so.
-    fn in_window<S: Source>(
+    /// The recipe, with its percentages of a window converted to tokens. If the window is not
+    /// known, the recipe is unchanged, and the note says so.
+    fn recipe_in_window<S: Source>(
         &self,
         config: &Config,
         session: &Loaded<S>,
@@ -517,21 +517,33 @@ impl<'a> Compact<'a> {
         if !self.recipe.asks_for_window() {
             return Ok((Cow::Borrowed(self.recipe), None));
         }
-        let mut models =
-            session.transcript.entries().filter_map(|(_, entry)| entry.model.as_deref());
-        let model = models.next_back();
-        let window = match (self.window, model) {
-            (Some(window), _) => Some(window),
-            (None, Some(model)) => catalogue(config)?.find(model).map(|known| known.window),
-            (None, None) => None,
-        };
-        Ok(match window {
+        Ok(match self.window_of(config, session)? {
             Some(window) => (Cow::Owned(self.recipe.clone().with_window(window)), None),
             None => {
-                let note = Note::NoWindow { model: model.map(str::to_owned) };
+                let note = Note::NoWindow { model: last_model(session).map(str::to_owned) };
                 (Cow::Borrowed(self.recipe), Some(note))
             }
         })
+    }
+
+    /// The window in which a session is sent: [`window`](Compact::window) or, if that is not set,
+    /// the window of the session's model. `None` if neither is known.
+    fn window_of<S>(&self, config: &Config, session: &Loaded<S>) -> Result<Option<Tokens>> {
+        match (self.window, last_model(session)) {
+            (Some(window), _) => Ok(Some(window)),
+            (None, Some(model)) => Ok(catalogue(config)?.find(model).map(|known| known.window)),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What the percentages of the recipe amount to in the window of a session. `None` if the
+    /// recipe has none, if the window is not known, and for a summary, which has no limits.
+    fn window_limits<S>(&self, config: &Config, session: &Loaded<S>) -> Option<WindowLimits> {
+        if self.summary.is_some() || !self.recipe.asks_for_window() {
+            return None;
+        }
+        let window = self.window_of(config, session).ok()??;
+        WindowLimits::from_recipe(self.recipe, window)
     }
 
     /// The report of the plan for one file.
@@ -542,6 +554,7 @@ impl<'a> Compact<'a> {
         plan: &PreparedCompaction<'_, S>,
     ) -> CompactedFile {
         let mut file = CompactedFile::from_plan(path, plan, self.counter);
+        file.window = self.window_limits(config, plan.session);
         let fit = calibration_of_plan(plan, config, path, self.counter);
         // An error in the user's table of models is not reported here, but by operations that need
         // prices.
@@ -671,4 +684,10 @@ impl<'a> Compact<'a> {
         let pack = archive.pack_len(&key, generation.number)?;
         Ok(ArchivedFile { generation: Some(generation), pack, backup })
     }
+}
+
+/// The model that wrote the last answer of a session that names one.
+fn last_model<S>(session: &Loaded<S>) -> Option<&str> {
+    let models = session.transcript.entries().filter_map(|(_, entry)| entry.model.as_deref());
+    models.last()
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::change::Change;
 use super::losses::CompactionLosses;
 use super::summary::AskedModels;
+use super::window::WindowLimits;
 use crate::archive::Generation;
 use crate::compact::{PreparedCompaction, ReplacedItems, Savings, Way};
 use crate::error::Result;
@@ -137,6 +138,28 @@ pub enum WrittenWay {
     Summary,
 }
 
+/// A target in characters that a compaction does not reach. The characters are those of the texts
+/// as JSON strings, with an estimate of the JSON around each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MissedChars {
+    /// The target.
+    pub target: u64,
+    /// What a resume sends after the compaction.
+    pub left: u64,
+}
+
+impl MissedChars {
+    /// `None` if the recipe has no target in characters, or if the compaction reaches it.
+    fn from_plan<S: Source>(
+        planned: &PreparedCompaction<'_, S>,
+        counter: &dyn Counter,
+    ) -> Option<MissedChars> {
+        let target = planned.recipe.target.stored?.chars?;
+        let left = planned.chars_after(counter).ok()?;
+        (left > target).then_some(MissedChars { target, left })
+    }
+}
+
 /// The result of compacting one file. For a plan, the result that it would have.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactedFile {
@@ -191,6 +214,13 @@ pub struct CompactedFile {
     /// The target in tokens, if the result is larger than the target; otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_missed: Option<Tokens>,
+    /// The target in characters and what is left, if the result is larger than the target;
+    /// otherwise `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_chars_missed: Option<MissedChars>,
+    /// The window of the model, if limits of the recipe are percentages of it and it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowLimits>,
     /// Parts of the recipe that were left out, each as a sentence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -310,6 +340,8 @@ impl CompactedFile {
                 .stored
                 .and_then(|target| target.tokens(None))
                 .filter(|it| planned.tokens_after > *it),
+            target_chars_missed: MissedChars::from_plan(planned, counter),
+            window: None,
             notes: planned.notes.iter().map(ToString::to_string).collect(),
             faults: session.faults.iter().map(FaultFound::from_fault).collect(),
             restored_proof: None,
