@@ -315,8 +315,10 @@ pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
 pub fn parse_target(text: &str) -> std::result::Result<Target, String> {
     let tokens = parse_tokens(text).map(|tokens| Target::from_tokens(Tokens(tokens)));
     let target = tokens.or_else(|_| text.parse::<Target>());
-    target
-        .map_err(|_| format!("`{text}` is no target; write it like 20000, 20k, 60% or 80000chars"))
+    target.map_err(|_| match text.ends_with('%') {
+        true => format!("`{text}` is no share of a window; write it like 60%, from 1% to 100%"),
+        false => format!("`{text}` is no target; write it like 20000, 20k, 60% or 80000chars"),
+    })
 }
 
 /// Parses a whole number.

@@ -191,7 +191,10 @@ impl<'de> Visitor<'de> for NumberOrTable {
     type Value = Target;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of tokens, or a table with `tokens`, `percent` or `chars`")
+        f.write_str(
+            "a number of tokens, a percentage from \"1%\" to \"100%\", a number of characters \
+             (\"80000 chars\"), or a table with `tokens`, `percent` or `chars`",
+        )
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Target, E> {

@@ -625,6 +625,7 @@ fn options_that_make_no_sense_are_refused() {
         &["compact", "--all", "--older-than", "soon"],
         &["compact", CLAUDE, OTHER, "--out", "x.jsonl"],
         &["compact", CLAUDE, "--target", "many"],
+        &["compact", CLAUDE, "--target", "150%"],
     ];
     let terminals: Vec<String> = cases.iter().map(|args| world.run(args)).collect();
     assert_snapshot!(terminals.join("\n"));

@@ -10,6 +10,9 @@ const LINES: &[(bool, &str)] = &[
     (true, "target = 40_000\nstages = {}"),
     (true, "target = { percent = 60, chars = 9 }\nstages = {}"),
     (false, "target = { tokns = 1 }\nstages = {}"),
+    (true, "target = { percent = 100 }\nstages = {}"),
+    (false, "target = { percent = 101 }\nstages = {}"),
+    (false, "live = { target = { percent = 101 } }\nstages = {}"),
     (false, "target = -1\nstages = {}"),
     (false, "keep = {}"),
     (true, "keep = { turns = 2, share = 25, unanswered = true, pins = ['RULES.md'] }\nstages = {}"),
@@ -69,4 +72,36 @@ fn the_published_schema_of_recipes_is_the_printed_one() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/recipe.schema.json");
     let published = std::fs::read(path).unwrap_or_default();
     assert!(printed == published, "epitome recipes --schema > docs/schema/recipe.schema.json");
+}
+
+/// Wrong recipes, each with the end of what the program says of it. Each text follows `name` and
+/// `about`.
+const WRONG: &[(&str, &str)] = &[
+    (
+        "target = { percent = 150 }\nstages = {}",
+        "
+  cause: TOML parse error at line 3, column 22
+           |
+         3 | target = { percent = 150 }
+           |                      ^^^
+         invalid value: integer `150`, expected a whole number from 1 to 100
+  hint: `epitome recipes epitome` prints one to start from",
+    ),
+    (
+        "target = '150%'\nstages = {}",
+        "expected a number of tokens, a percentage from \"1%\" to \"100%\", a number of characters \
+         (\"80000 chars\"), or a table with `tokens`, `percent` or `chars`
+  hint: `epitome recipes epitome` prints one to start from",
+    ),
+];
+
+#[test]
+fn what_is_wrong_with_a_recipe_is_said_with_its_place_and_what_is_right() {
+    let world = World::new();
+    for (text, expect) in WRONG {
+        world.write("wrong.toml", format!("name = 'a'\nabout = 'b'\n{text}"));
+        let terminal = world.run(&["compact", "0f3c", "--recipe", "wrong.toml"]);
+        let expect = format!("{expect}\n--- status 2\n");
+        assert!(terminal.ends_with(&expect), "{text}: {terminal}");
+    }
 }

@@ -1,10 +1,12 @@
 //! The TOML file of a recipe. Its keys are the members of [`Recipe`], with a few shorter forms and
 //! the keys of earlier versions.
 
-use serde::Deserialize;
-use serde::de::Error as _;
+use std::fmt;
+
+use serde::de::{Error as _, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer as _};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer, Error};
+use toml::de::{DeTable, DeValue, Deserializer, Error, ValueDeserializer};
 
 use super::Recipe;
 
@@ -26,12 +28,53 @@ type Value<'i> = Spanned<DeValue<'i>>;
 /// Parses a recipe file.
 pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
     let mut file = DeTable::parse(text)?;
-    let recipe =
-        move_members(file.get_mut()).and_then(|()| Recipe::deserialize(Deserializer::from(file)));
+    let recipe = check_percentages(file.get_ref())
+        .and_then(|()| move_members(file.get_mut()))
+        .and_then(|()| Recipe::deserialize(Deserializer::from(file)));
     recipe.map_err(|mut err| {
         err.set_input(Some(text));
         err
     })
+}
+
+/// Returns an error if a target in per cent of the window is no share of it. Recipes that are part
+/// of stored data are not checked.
+fn check_percentages(file: &DeTable<'_>) -> Result<(), Error> {
+    for path in ["target.percent", "live.target.percent"] {
+        if let Some(value) = value_at(file, path)
+            && value.get_ref().is_integer()
+        {
+            ValueDeserializer::from(value.clone()).deserialize_any(Percentage)?;
+        }
+    }
+    Ok(())
+}
+
+/// Accepts a whole number from 1 to 100.
+struct Percentage;
+
+impl Visitor<'_> for Percentage {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number from 1 to 100")
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, percent: i64) -> Result<(), E> {
+        if (1..=100).contains(&percent) {
+            return Ok(());
+        }
+        Err(E::invalid_value(Unexpected::Signed(percent), &self))
+    }
+}
+
+/// The value at a path; `None` if there is no value.
+fn value_at<'t, 'i>(table: &'t DeTable<'i>, path: &str) -> Option<&'t Value<'i>> {
+    let Some((first, rest)) = path.split_once('.') else { return table.get(path) };
+    match table.get(first)?.get_ref() {
+        DeValue::Table(inner) => value_at(inner, rest),
+        _ => None,
+    }
 }
 
 /// Moves the values of a file to the positions that they have in [`Recipe`].
@@ -295,6 +338,10 @@ mod tests {
             ("passes = []\n[keep]\nturn = 1", "unknown field `turn`"),
             ("passes = []\ntarget = { tokns = 1 }", "unknown field `tokns`"),
             ("passes = []\ntarget = -1", "invalid value: integer `-1`"),
+            ("target = { percent = 101 }\nstages = {}", "`101`, expected a whole number from 1 to"),
+            ("target.percent = 0\nstages = {}", "`0`, expected a whole number from 1 to 100"),
+            ("live.target.percent = 101\nstages = {}", "`101`, expected a whole number from 1 to"),
+            ("target = '101%'\nstages = {}", "a percentage from \"1%\" to \"100%\""),
             ("passes = []\nlive = { trigger = { token = 1 } }", "unknown field `token`"),
             ("trigger = { stored = { token = 1 } }\npasses = []", "unknown field `token`"),
             ("[stages]\npases = []", "unknown field `pases`"),
