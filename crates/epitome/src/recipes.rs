@@ -1,6 +1,8 @@
 //! Recipes by name, and the recipe that results from a name, the settings and the options of one
 //! call.
 
+mod unknown_key;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,7 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::settings::{Settings, Values, schema_of};
+use unknown_key::UnknownKey;
 
 /// A recipe that can be selected by name, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,8 +124,14 @@ pub fn find(config: &Config, name: &str) -> Result<Recipe> {
     })?;
     Recipe::parse(&text).map_err(|err| {
         let what = format!("not a recipe: {}", path.display());
-        let hint = "`epitome recipes epitome` prints one to start from";
-        Error::new(ErrorKind::Recipe, what).with_hint(hint).because(err.into_cause())
+        let not_a_recipe = Error::new(ErrorKind::Recipe, what);
+        match UnknownKey::find(&text) {
+            Some(key) => not_a_recipe.with_hint(key.hint()).because(key.error(&text)),
+            None => {
+                let hint = "`epitome recipes epitome` prints one to start from";
+                not_a_recipe.with_hint(hint).because(err.into_cause())
+            }
+        }
     })
 }
 

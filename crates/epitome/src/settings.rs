@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 pub use file::import;
 pub use keys::{KEYS, Key, PathKind};
-use nearest::nearest;
+pub(crate) use nearest::nearest;
 use trust::Ground;
 pub(crate) use values::schema_of;
 pub use values::{McpServer, Values, schema};

@@ -40,7 +40,7 @@ pub use write::{is_digest, named_calls};
 /// How a digest is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table of settings")]
 pub struct DigestRule {
     /// Tokens that the whole context should have with the digest, if no target in tokens is given.
     pub budget: u64,

@@ -40,7 +40,7 @@ const BYTES: usize = 2;
 /// Settings of the ingest stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table of settings")]
 pub struct IngestRule {
     /// Whether to leave out lines that the context already contains, with a note that says where.
     pub repeats: bool,
@@ -108,7 +108,7 @@ impl IngestRule {
 /// one after the other, until all results fit or those that are left are too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with `chars`, `over` and `preview`")]
 pub struct BatchRule {
     /// Maximum characters of all results of one response.
     pub chars: usize,

@@ -11,7 +11,7 @@ use crate::{View, digest};
 /// What is kept whole. A rule that is not set keeps nothing; the rules' union is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table of what is kept")]
 pub struct Keep {
     /// The last turns: a user message and everything until the next.
     pub turns: Option<u64>,

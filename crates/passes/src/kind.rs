@@ -15,7 +15,7 @@ pub enum ContextKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(bound = "T: Default + Serialize + schemars::JsonSchema"))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table with `stored` and `live`")]
 pub struct PerKind<T> {
     /// The value for stored sessions.
     pub stored: T,

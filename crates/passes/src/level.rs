@@ -35,7 +35,11 @@ pub struct ContextSize {
 /// A size limit with any of these members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a table of limits, such as `tokens` and `percent`"
+)]
 pub struct Level {
     /// Tokens. In a running agent, those of the system prompt and the tools are included if they
     /// are known; of a stored session, only the messages count.

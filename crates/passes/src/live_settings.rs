@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// and the tool with which the model requests a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table of settings")]
 pub struct Live {
     /// When the stages run.
     pub when: StageTiming,
@@ -50,7 +50,7 @@ impl Default for Live {
 /// The rule of the tool `compact`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table with `min_tokens`")]
 pub struct ToolRule {
     /// The tool does nothing if the messages, without prompt and tools, have fewer tokens than
     /// this.

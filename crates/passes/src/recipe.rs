@@ -7,6 +7,7 @@ use std::fmt;
 
 use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
+use toml::de::DeTable;
 
 use crate::settings::PassSettings;
 use crate::{
@@ -33,7 +34,7 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a recipe")]
 pub struct Recipe {
     /// The name of the recipe.
     pub name: String,
@@ -71,7 +72,7 @@ pub struct Recipe {
 /// The stages of a recipe, in the order in which they run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table of stages")]
 pub struct Stages {
     /// How results are truncated before they are first sent. In a stored session they are truncated
     /// afterwards, by the same rules.
@@ -144,6 +145,16 @@ impl Recipe {
     /// [`RecipeError`], whose source has the position and the reason. An unknown key is an error.
     pub fn parse(text: &str) -> Result<Recipe, RecipeError> {
         file::parse(text).map_err(RecipeError)
+    }
+
+    /// Parses the tables of a recipe file. Each value is at the position that it has in `Recipe`,
+    /// and keys have the positions at which they are in the text, unless they were moved.
+    ///
+    /// # Errors
+    ///
+    /// [`RecipeError`] if the text is not TOML, or if it has a value twice, by different names.
+    pub fn parse_table(text: &str) -> Result<toml::Spanned<DeTable<'_>>, RecipeError> {
+        file::table(text).map_err(RecipeError)
     }
 
     /// The size at which a live context is compacted: the recipe's trigger for live contexts, or

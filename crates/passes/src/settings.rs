@@ -14,7 +14,7 @@ use crate::thinking::Thinking;
 /// A pass and its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "pass", rename_all = "lowercase")]
+#[serde(tag = "pass", rename_all = "lowercase", expecting = "a table with `pass`")]
 pub enum PassSettings {
     /// Replaces the results of reads that a later read or change makes stale.
     Stale(Stale),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with `over`, `keep` and `head`")]
 pub struct TrimRule {
     /// The number of messages above which some are removed.
     pub over: u64,

@@ -717,8 +717,8 @@ fn recipes_of_the_user_are_found_by_name_and_by_path() {
                |
              4 | keeep = 3
                | ^^^^^
-             unknown field `keeep`, expected one of `name`, `about`, `keep`, `rule_files`, `trigger`, `target`, `stop`, `at_least`, `exempt_tools`, `stages`, `live`
-      hint: `epitome recipes epitome` prints one to start from
+             unknown key `keeep`
+      hint: did you mean `keep`?
     --- status 2
     ");
 }

@@ -93,6 +93,33 @@ const WRONG: &[(&str, &str)] = &[
          (\"80000 chars\"), or a table with `tokens`, `percent` or `chars`
   hint: `epitome recipes epitome` prints one to start from",
     ),
+    (
+        "trigger = 5\nstages = {}",
+        "invalid type: integer `5`, expected a table with `stored` and `live`
+  hint: `epitome recipes epitome` prints one to start from",
+    ),
+    (
+        "[live]\nreserve = 5",
+        "
+  cause: missing field `stages`: a recipe needs `name` and `about`, which are texts, and `stages`, \
+         a table that may be empty
+  hint: `epitome recipes epitome` prints one to start from",
+    ),
+    (
+        "[[stages.passes]]\npass = 'results'\nmin_byte = 3",
+        "
+  cause: TOML parse error at line 5, column 1
+           |
+         5 | min_byte = 3
+           | ^^^^^^^^
+         unknown key `min_byte`
+  hint: did you mean `min_bytes`?",
+    ),
+    (
+        "stages = { passes = [{ pass = 'stale', zzz = 3 }] }",
+        "unknown key `zzz`
+  hint: the keys here are: min_bytes, pass",
+    ),
 ];
 
 #[test]

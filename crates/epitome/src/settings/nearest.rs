@@ -1,7 +1,7 @@
 //! Finds the name that the user probably meant by a misspelt one.
 
 /// The most similar of the `known` names. `None` if none is similar enough.
-pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let scored = known.map(|known| {
         // The last word of a name may be right although its table is wrong.
         let same_word = if last_word(name) == last_word(known) { 0.9 } else { 0.0 };

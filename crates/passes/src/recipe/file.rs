@@ -27,14 +27,34 @@ type Value<'i> = Spanned<DeValue<'i>>;
 
 /// Parses a recipe file.
 pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
-    let mut file = DeTable::parse(text)?;
-    let recipe = check_percentages(file.get_ref())
-        .and_then(|()| move_members(file.get_mut()))
-        .and_then(|()| Recipe::deserialize(Deserializer::from(file)));
+    let recipe = table(text).and_then(|file| {
+        check_required(file.get_ref())?;
+        Recipe::deserialize(Deserializer::from(file))
+    });
     recipe.map_err(|mut err| {
         err.set_input(Some(text));
         err
     })
+}
+
+/// The tables of a recipe file, with the values at the positions that they have in [`Recipe`].
+pub(super) fn table(text: &str) -> Result<Spanned<DeTable<'_>>, Error> {
+    let mut file = DeTable::parse(text)?;
+    check_percentages(file.get_ref())?;
+    move_members(file.get_mut())?;
+    Ok(file)
+}
+
+/// Returns an error if a recipe lacks a key that each needs.
+fn check_required(file: &DeTable<'_>) -> Result<(), Error> {
+    const REQUIRED: [&str; 3] = ["name", "about", "stages"];
+    match REQUIRED.into_iter().find(|key| !file.contains_key(*key)) {
+        None => Ok(()),
+        Some(missing) => Err(Error::custom(format!(
+            "missing field `{missing}`: a recipe needs `name` and `about`, which are texts, and \
+             `stages`, a table that may be empty"
+        ))),
+    }
 }
 
 /// Returns an error if a target in per cent of the window is no share of it. Recipes that are part
@@ -346,7 +366,11 @@ mod tests {
             ("trigger = { stored = { token = 1 } }\npasses = []", "unknown field `token`"),
             ("[stages]\npases = []", "unknown field `pases`"),
             ("[stages.live]\ncut = []", "unknown field `cut`"),
-            ("keep = {}", "missing field `stages`"),
+            ("keep = {}", "missing field `stages`: a recipe needs `name` and `about`"),
+            ("trigger = 5\nstages = {}", "expected a table with `stored` and `live`"),
+            ("trigger = { live = 5 }\nstages = {}", "expected a table of limits"),
+            ("stages = 5", "expected a table of stages"),
+            ("stages = { passes = [5] }", "expected a table with `pass`"),
             ("passes = []\n[stages]\npasses = []", &twice("passes", "stages.passes")),
             (
                 "target = { chars = 1 }\ntarget_chars = 1\n[stages]",

@@ -15,7 +15,7 @@ use crate::view::View;
 /// The maximum number of bytes of each kind of record; the middle of a longer record is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table of numbers of bytes")]
 pub struct Caps {
     /// The maximum number of bytes of a message of the user.
     pub user: usize,

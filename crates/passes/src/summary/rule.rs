@@ -8,7 +8,7 @@ use crate::level::Level;
 /// When a summary is made, what it contains, and in which role it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table of settings")]
 pub struct SummaryRule {
     /// The size of the context, after the passes, above which a summary is made. The default is the
     /// target; without a target, a summary is made at every compaction.
