@@ -317,7 +317,9 @@ pub fn parse_target(text: &str) -> std::result::Result<Target, String> {
     let target = tokens.or_else(|_| text.parse::<Target>());
     target.map_err(|_| match text.ends_with('%') {
         true => format!("`{text}` is no share of a window; write it like 60%, from 1% to 100%"),
-        false => format!("`{text}` is no target; write it like 20000, 20k, 60% or 80000chars"),
+        false => format!(
+            "`{text}` is no target; write it like 20000, 20k, 60%, 80000chars or '80000 chars'"
+        ),
     })
 }
 

@@ -101,7 +101,8 @@ impl Config {
     /// # Errors
     ///
     /// `NotFound` if the system does not name the user's home folder; `Settings` if `EPITOME_HOME`
-    /// is a relative path, which would mean a different archive in each folder.
+    /// is a relative path, which would mean a different archive in each folder, and if
+    /// `EPITOME_CONFIG` is a file: the settings in it would be ignored.
     pub fn from_env() -> Result<Config> {
         let base = etcetera::choose_base_strategy().map_err(|err| {
             Error::new(ErrorKind::NotFound, "no home folder found")
@@ -122,6 +123,9 @@ impl Config {
         }
         config.here = std::env::current_dir().unwrap_or_default();
         config.check_home()?;
+        if var("EPITOME_CONFIG").is_some() {
+            config.check_settings_folder()?;
+        }
         config.variables = variables("EPITOME_");
         config.variables.remove("EPITOME_API_KEY");
         config.telemetry = variables("OTEL_");
@@ -160,6 +164,21 @@ impl Config {
         let whole = self.here.join(&self.home);
         Err(Error::new(ErrorKind::Settings, what)
             .with_hint(format!("give the whole path, for example {}", whole.display())))
+    }
+
+    fn check_settings_folder(&self) -> Result<()> {
+        if !self.settings.is_file() {
+            return Ok(());
+        }
+        let what =
+            format!("EPITOME_CONFIG is a file: {}; it takes a folder", self.settings.display());
+        let hint = match self.settings.parent() {
+            Some(folder) if self.settings.ends_with("epitome.toml") => {
+                format!("give the folder of the file: {}", folder.display())
+            }
+            Some(_) | None => "the settings are `epitome.toml` in that folder".to_owned(),
+        };
+        Err(Error::new(ErrorKind::Settings, what).with_hint(hint))
     }
 
     /// The configuration with these folders. `var` returns the value of an environment variable;

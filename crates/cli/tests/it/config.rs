@@ -21,6 +21,29 @@ fn run(world: &World, args: &[&str], variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
+fn a_file_in_place_of_the_folder_of_settings_is_refused() {
+    let world = World::new();
+    let file = world.write("mine/epitome.toml", "[compaction]\nrecipe = 's06'\n");
+    let other = world.write("mine/other.toml", "");
+    let folder = file.parent().expect("a folder");
+    let of_file = format!("hint: give the folder of the file: {}", folder.display());
+    for (path, hint) in [
+        (&file, of_file.as_str()),
+        (&other, "hint: the settings are `epitome.toml` in that folder"),
+    ] {
+        let mut command = world.command(&["config"]);
+        let output = command.env("EPITOME_CONFIG", path).output().expect("the program runs");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let what = format!("EPITOME_CONFIG is a file: {}; it takes a folder", path.display());
+        assert!(stderr.contains(&what) && stderr.contains(hint), "{stderr}");
+        assert_eq!(output.status.code(), Some(2));
+    }
+    let mut command = world.command(&["config"]);
+    let output = command.env("EPITOME_CONFIG", folder).output().expect("the program runs");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"s06\""));
+}
+
+#[test]
 fn later_ones_win_and_each_value_says_where_it_was_set() {
     let world = World::new();
     world.write(
