@@ -36,6 +36,9 @@ Examples:
   epitome archive push                   copy what is new to `archive.url`, encrypted
   epitome archive pull                   copy what other machines pushed";
 
+/// The grace period of `archive gc`, if none is given.
+const GRACE: &str = "14d";
+
 /// List, verify, clean up, export, import, push and pull the archive of removed bytes
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -59,7 +62,7 @@ pub enum Verb {
         #[arg(long)]
         yes: bool,
         /// The grace period: how long unneeded data stays in the archive, and then in the trash
-        #[arg(long, value_name = "TIME", default_value = "14d",
+        #[arg(long, value_name = "TIME", default_value = GRACE,
               value_parser = crate::session::parse_age)]
         grace: Duration,
     },
@@ -201,6 +204,10 @@ fn gc(app: &App, mode: GcMode, grace: Duration) -> Result<()> {
     let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
     let report = collect_garbage(&app.config, grace, mode).map_err(Failure::writing)?;
     if app.global.json {
+        if report.sessions.is_empty() {
+            // Standard output has an object for each session, and there is none.
+            app.note(totals(&report, mode, grace).trim_end());
+        }
         return report.sessions.iter().try_for_each(|it| {
             app.print_json(&Gone {
                 agent: &it.key.agent,
@@ -213,7 +220,15 @@ fn gc(app: &App, mode: GcMode, grace: Duration) -> Result<()> {
             })
         });
     }
-    app.print(&collected(&report, mode, grace))
+    app.print(&(session_table(&report) + &totals(&report, mode, grace)))
+}
+
+/// The option for a grace period; empty for the default.
+fn option(grace: SignedDuration) -> String {
+    match whole_days(grace) {
+        grace if grace == GRACE => String::new(),
+        grace => format!(" --grace {}", text::shell_word(&grace)),
+    }
 }
 
 /// A duration as `14d` if it is a number of whole days, or else in hours and smaller units.
@@ -224,7 +239,8 @@ fn whole_days(grace: SignedDuration) -> String {
     }
 }
 
-fn collected(report: &GcReport, mode: GcMode, grace: SignedDuration) -> String {
+/// The sessions of which generations go.
+fn session_table(report: &GcReport) -> String {
     use Side::{Left, Right};
     let mut table = Table::new(&[Left, Left, Right, Right, Left, Left], &[]);
     for it in &report.sessions {
@@ -240,12 +256,17 @@ fn collected(report: &GcReport, mode: GcMode, grace: SignedDuration) -> String {
             text::path(&it.path),
         ]);
     }
+    table.render()
+}
+
+/// What goes, what stays, and the command that does what was only shown.
+fn totals(report: &GcReport, mode: GcMode, grace: SignedDuration) -> String {
     let stored: Bytes = report.sessions.iter().map(|it| it.stored).sum();
     let (trash, delete) = match mode {
         GcMode::Show => ("would move to the trash", "would delete"),
         GcMode::Remove => ("moved to the trash", "deleted"),
     };
-    let mut text = table.render();
+    let mut text = String::new();
     if !report.sessions.is_empty() {
         let what = count(report.sessions.iter().map(|it| it.packs).sum(), "generation");
         let sessions = count(report.sessions.len() as u64, "session");
@@ -264,7 +285,9 @@ fn collected(report: &GcReport, mode: GcMode, grace: SignedDuration) -> String {
     let nothing = report.sessions.is_empty() && report.emptied + report.leftovers == 0;
     match (nothing, mode) {
         (true, _) => text.push_str("nothing to remove\n"),
-        (false, GcMode::Show) => text.push_str("to do this: `epitome archive gc --yes`\n"),
+        (false, GcMode::Show) => {
+            text.push_str(&format!("to do this: `epitome archive gc{} --yes`\n", option(grace)));
+        }
         (false, GcMode::Remove) => {}
     }
     let mut kept = format!("{} kept", count(report.kept, "session"));

@@ -67,6 +67,14 @@ fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     2 sessions kept
     --- status 0
     ");
+    // In JSON, a line is a session.
+    assert_snapshot!(world.run(&["archive", "gc", "--json"]), @r"
+    $ epitome archive gc --json
+    --- stderr
+    nothing to remove
+    2 sessions kept
+    --- status 0
+    ");
     let session = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
     world.write(".claude/projects/-p/other.jsonl", "{}\n");
     // A session whose file was moved still exists.
@@ -83,6 +91,7 @@ fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     ");
     let output = world.run(&["archive", "gc", "--grace=0d"]);
     assert!(output.contains("would move to the trash 1 generation of 1 session,"), "{output}");
+    assert!(output.contains("to do this: `epitome archive gc --grace 0s --yes`"), "{output}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
     let done = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
     assert!(done.contains("moved to the trash 1 generation of 1 session,"), "{done}");
