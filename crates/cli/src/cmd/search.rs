@@ -139,17 +139,18 @@ fn group(app: &App, shown: &mut String, id: &str, name: &str, hits: &[&Hit]) {
     let title = text::fit_line(&first.title, text::columns().saturating_sub(begin).max(ROOM));
     let _ = writeln!(shown, "{agent}{}{agent:#}  {id}  {BOLD}{title}{BOLD:#}", first.agent);
     let now = app.config.now();
-    for hit in hits {
+    for line in distinct_lines(hits) {
+        let Line { hit, .. } = line;
         let time = hit.time.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
         let age = time.map_or_else(|| "-".to_owned(), |time| text::age(now, time));
-        let turn = match hit.sub_agent {
-            Some(_) => "sub-agent".to_owned(),
-            None => format!("turn {}", hit.turn),
-        };
+        let turn = turn(hit);
         let archived = if hit.archived { "archived  " } else { "" };
         let about = format!("  {turn:<9} {:<9} {age:>4}  {archived}", hit.role);
-        let room = text::columns().saturating_sub(about.chars().count()).max(ROOM);
-        let _ = writeln!(shown, "{DIM}{about}{DIM:#}{}", fit(&hit.snippet, room));
+        let others = line.other_places();
+        let around = about.chars().count() + others.chars().count();
+        let room = text::columns().saturating_sub(around).max(ROOM);
+        let snippet = fit(&hit.snippet, room);
+        let _ = writeln!(shown, "{DIM}{about}{DIM:#}{snippet}{DIM}{others}{DIM:#}");
     }
     let turn = hits.iter().find(|hit| hit.sub_agent.is_none());
     let turn = turn.map(|hit| format!(" --turn {}", hit.turn)).unwrap_or_default();
@@ -159,6 +160,51 @@ fn group(app: &App, shown: &mut String, id: &str, name: &str, hits: &[&Hit]) {
     };
     let name = text::shell_word(name);
     let _ = writeln!(shown, "  {DIM}epitome render {name}{turn}{why}{DIM:#}\n");
+}
+
+/// The place of a hit, as it is shown.
+fn turn(hit: &Hit) -> String {
+    match hit.sub_agent {
+        Some(_) => "sub-agent".to_owned(),
+        None => format!("turn {}", hit.turn),
+    }
+}
+
+/// A hit that is shown, and the other hits of its session that would look the same.
+struct Line<'h> {
+    hit: &'h Hit,
+    others: Vec<&'h Hit>,
+}
+
+impl Line<'_> {
+    /// Says where the other hits are; empty if all are at the same place.
+    fn other_places(&self) -> String {
+        let shown = turn(self.hit);
+        let mut places: Vec<String> = self.others.iter().map(|hit| turn(hit)).collect();
+        places.retain(|place| *place != shown);
+        places.dedup();
+        match places.as_slice() {
+            [] => String::new(),
+            [place] => format!("  also in {place}"),
+            more => format!("  also in {} other places", more.len()),
+        }
+    }
+}
+
+/// The hits of a session without those that look like an earlier one: the same line said again, or
+/// a message that the agent stores twice.
+fn distinct_lines<'h>(hits: &[&'h Hit]) -> Vec<Line<'h>> {
+    let mut lines: Vec<Line<'h>> = Vec::new();
+    for &hit in hits {
+        let is_same = |other: &Hit| {
+            hit.snippet == other.snippet && hit.role == other.role && hit.archived == other.archived
+        };
+        match lines.iter_mut().find(|line| is_same(line.hit)) {
+            Some(line) => line.others.push(hit),
+            None => lines.push(Line { hit, others: Vec::new() }),
+        }
+    }
+    lines
 }
 
 /// The part of a snippet around the first match that fits into `room` columns, with the matches in

@@ -54,6 +54,32 @@ fn hits_are_shown_a_line_each() {
 }
 
 #[test]
+fn the_same_line_is_shown_once_and_its_words_whatever_the_width() {
+    let world = World::new();
+    let mut session = sessions::Claude::new(CLAUDE);
+    session.user("Where is the wombat?");
+    session.say(&format!("{}wombat {}", "It is where it was. ".repeat(4), "Elsewhere. ".repeat(9)));
+    session.user("Where is the wombat?");
+    session.say("Gone.");
+    world.claude(CLAUDE, session.lines());
+    assert_snapshot!(world.run(&["search", "wombat", "role:user"]), @r"
+    $ epitome search wombat role:user
+    claude  0f3c9a52  Where is the wombat?
+      turn 2    user        3d  Where is the wombat?  also in turn 1
+      epitome render 0f3c9a52 --turn 2
+
+    --- status 0
+    ");
+    assert_eq!(world.json(&["search", "--json", "wombat", "role:user"]).len(), 2);
+    for columns in ["30", "45", "60", "200"] {
+        let mut command = world.command(&["search", "wombat", "role:assistant"]);
+        let out = command.env("COLUMNS", columns).output().expect("the program runs");
+        let text = String::from_utf8(out.stdout).expect("text");
+        assert!(text.contains("wombat"), "{columns}: {text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_asked_is_a_matter_of_usage() {
     let world = world();
     assert_snapshot!(world.run(&["search", "\"no end"]), @r#"
