@@ -63,17 +63,25 @@ fn table(app: &App, runs: &[LoggedRun]) -> String {
             disk.before.to_string(),
             "→".to_owned(),
             disk.after.to_string(),
-            state(run.state).to_owned(),
+            state(run),
         ]);
     }
     table.render()
 }
 
-fn state(state: RunState) -> &'static str {
-    match state {
+/// Says what is left of a run. The state of a run is that of those of its sessions that can be
+/// read, so the number of the others is named.
+fn state(run: &LoggedRun) -> String {
+    let gone = run.sessions.iter().filter(|session| session.state == RunState::Gone).count();
+    let state = match run.state {
         RunState::InEffect => "",
         RunState::PartlyUndone => "partly undone",
         RunState::Undone => "undone",
-        RunState::Gone => "sessions gone",
+        RunState::Gone => return "sessions gone".to_owned(),
+    };
+    match (state, gone) {
+        (_, 0) => state.to_owned(),
+        ("", gone) => format!("{gone} gone"),
+        (state, gone) => format!("{state}, {gone} gone"),
     }
 }

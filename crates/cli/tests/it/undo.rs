@@ -120,6 +120,29 @@ fn the_last_run_is_undone_as_one() {
 }
 
 #[test]
+fn the_log_names_sessions_of_a_run_that_are_gone() {
+    let world = World::new();
+    let files = three(&world);
+    assert_eq!(world.status(&[&["compact", OTHER, PI][..], &SMALL].concat()), 0);
+    let state = || {
+        let log = world.run(&["log"]);
+        let line = log.lines().find(|line| line.contains("transcript")).expect("a run").to_owned();
+        line.rsplit("KB").next().unwrap_or_default().trim().to_owned()
+    };
+    assert_eq!(state(), "");
+    let compacted = read(&files[1].0);
+    fs::remove_file(&files[1].0).expect("a session");
+    assert_eq!(state(), "1 gone");
+    assert_eq!(world.status(&["restore", PI]), 0);
+    assert_eq!(state(), "undone, 1 gone");
+    assert_eq!(world.json(&["log", "--json"])[0]["state"], "undone", "of those that can be read");
+    fs::write(&files[1].0, compacted).expect("a session");
+    assert_eq!(state(), "partly undone");
+    files[1..3].iter().for_each(|(path, _)| fs::remove_file(path).expect("a session"));
+    assert_eq!(state(), "sessions gone");
+}
+
+#[test]
 fn what_cannot_be_undone_is_named_and_the_others_are() {
     let world = World::new();
     let third = OTHER.replace("1111", "2222");
