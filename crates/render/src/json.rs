@@ -114,6 +114,10 @@ struct WrittenEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<Tokens>,
     blocks: Vec<WrittenBlock>,
+    /// The indices of the blocks of which a resume no longer sends the text or a part of it, for
+    /// programs other than epitome. `from_json` ignores them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unsent: Vec<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -219,6 +223,7 @@ fn document(story: &Story<'_>, sub_agents: &[Story<'_>]) -> Written {
     let placed = |items: &[usize]| items.iter().filter_map(|it| places.get(it).copied()).collect();
     let Head { id, cwd, title, version, prompt } = transcript.head.clone();
     let prompt = placed(&prompt);
+    let unsent = |item| session.past.map(|past| past.unsent_blocks(item)).unwrap_or_default();
     Written {
         epitome_transcript: VERSION,
         agent: session.agent.to_owned(),
@@ -226,12 +231,12 @@ fn document(story: &Story<'_>, sub_agents: &[Story<'_>]) -> Written {
         head: WrittenHead { id, cwd, title, version, prompt },
         context: placed(&transcript.context),
         compactions: session.past.map(|past| past.compactions.clone()).unwrap_or_default(),
-        entries: shown().map(|(_, it)| entry(it, session.source)).collect(),
+        entries: shown().map(|(item, it)| entry(it, session.source, unsent(item))).collect(),
         sub_agents: sub_agents.iter().map(|story| document(story, &[])).collect(),
     }
 }
 
-fn entry(entry: &Entry, source: &dyn Source) -> WrittenEntry {
+fn entry(entry: &Entry, source: &dyn Source, unsent: Vec<usize>) -> WrittenEntry {
     let role = match entry.role {
         Role::User => Speaker::User,
         Role::Assistant => Speaker::Assistant,
@@ -255,6 +260,7 @@ fn entry(entry: &Entry, source: &dyn Source) -> WrittenEntry {
             micro_dollars: cost,
         }),
         blocks: entry.blocks.iter().filter_map(|it| block(it, source)).collect(),
+        unsent,
     }
 }
 

@@ -39,6 +39,12 @@ impl Past {
         self.compactions.is_empty() && self.missing.is_empty()
     }
 
+    /// The indices of the blocks of an item of which a resume no longer sends the text or a part of
+    /// it, in ascending order.
+    pub fn unsent_blocks(&self, item: usize) -> Vec<usize> {
+        self.unsent.range((item, 0)..(item + 1, 0)).map(|(_, block)| *block).collect()
+    }
+
     /// The sentences above a session, as plain text that the caller must escape. Empty if there is
     /// nothing to report.
     pub fn sentences(&self) -> Vec<String> {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::world::World;
+use crate::world::{self, World};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -104,6 +104,31 @@ fn outputs(world: &World, more: &[&str]) -> Vec<(String, String)> {
         add(&["export", ID, "--to", to]);
     }
     outputs
+}
+
+#[test]
+fn json_names_the_blocks_that_are_not_sent_any_more() {
+    let (world, _) = compacted();
+    let render = ["render", ID, "--no-redact", "--format", "json"];
+    let values = world.json(&render);
+    world::check("transcript.schema.json", &values);
+    let entries = values[0]["entries"].as_array().expect("entries");
+    let in_order = |place: usize| values[0]["context"][place] == place;
+    let mut removed = 0;
+    for (place, entry) in entries.iter().enumerate() {
+        let blocks = entry["blocks"].as_array().expect("blocks");
+        let with_word: Vec<usize> =
+            (0..blocks.len()).filter(|block| blocks[*block].to_string().contains(WORD)).collect();
+        if !with_word.is_empty() {
+            assert_eq!((&entry["unsent"], in_order(place)), (&json!(with_word), true));
+            removed += 1;
+        }
+    }
+    assert_eq!(removed, 1);
+    assert_eq!(entries[0].get("unsent"), None, "it is sent");
+    let as_sent = world.json(&[&render[..], &["--as-sent"]].concat());
+    world::check("transcript.schema.json", &as_sent);
+    assert!(!as_sent[0].to_string().contains("\"unsent\""));
 }
 
 #[test]
