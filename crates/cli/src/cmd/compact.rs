@@ -35,6 +35,7 @@ use crate::losses::render_planned;
 use crate::report::{self, ReportView};
 use crate::session::{Filter, Input, read_stdin};
 use crate::summarise::Account;
+use crate::text::count;
 
 pub use many::is_excused;
 use many::run_all;
@@ -334,12 +335,28 @@ impl Job<'_> {
         }
         let Some(ReportView { report, may_matter, diff }) = done? else { return Ok(()) };
         self.vacuum(std::slice::from_ref(input))?;
-        if is_json {
-            return self.app.print_json(&report);
+        let printed = if is_json {
+            self.app.print_json(&report)
+        } else {
+            let text = report::render(&report, may_matter.as_deref());
+            let losses = report.losses.as_ref().map(render_planned).unwrap_or_default();
+            self.app.page_folded(&format!("{diff}{text}{losses}"))
+        };
+        printed.map_err(|failure| self.with_work_done(failure, u64::from(report.run.is_some())))
+    }
+
+    /// The failure to print a report, with a hint that says what was written before, and how to
+    /// undo it. `written` is the number of sessions.
+    fn with_work_done(&self, failure: Failure, written: u64) -> Failure {
+        if written == 0 {
+            return failure;
         }
-        let text = report::render(&report, may_matter.as_deref());
-        let losses = report.losses.as_ref().map(render_planned).unwrap_or_default();
-        self.app.page_folded(&format!("{diff}{text}{losses}"))
+        if let Some(out) = self.compact.out {
+            return failure.hint(format!("the copy was written before: {}", out.display()));
+        }
+        let verb = if written == 1 { "was" } else { "were" };
+        let undo = format!("`epitome undo {}` undoes that", self.compact.run.id);
+        failure.hint(format!("{} {verb} compacted before; {undo}", count(written, "session")))
     }
 
     /// With `--vacuum`, shrinks the databases that contain the sessions, each once.

@@ -631,6 +631,45 @@ fn options_that_make_no_sense_are_refused() {
     assert_snapshot!(terminals.join("\n"));
 }
 
+/// Nothing tells before the first write that an output cannot be written.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_cannot_be_printed_says_what_was_done_and_how_to_undo_it() {
+    let world = World::new();
+    let session = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &session);
+    let other = world.claude(OTHER, sessions::claude(OTHER));
+    // The id of a run is derived from its time.
+    let print_to_full = |hour: usize, args: &[&str]| {
+        let full = File::options().write(true).open("/dev/full").expect("a device");
+        let mut command = world.command(args);
+        command.env("EPITOME_NOW", format!("2026-11-21T0{hour}:00:00Z")).stdout(full);
+        let output = command.output().expect("the program runs");
+        assert_eq!(output.status.code(), Some(5), "{args:?}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let cases: [(&[&str], &str); 4] = [
+        (&[CLAUDE], "1 session was compacted before"),
+        (&[CLAUDE, "--json"], "1 session was compacted before"),
+        (&[CLAUDE, OTHER], "2 sessions were compacted before"),
+        (&["--all", "--json"], "2 sessions were compacted before"),
+    ];
+    for (hour, (args, what)) in cases.into_iter().enumerate() {
+        let stderr = print_to_full(hour, &compact(args));
+        let run = world.json(&["log", "--json"])[0]["run"].as_str().expect("an id").to_owned();
+        let hint = format!("hint: {what}; `epitome undo {run}` undoes that\n");
+        assert!(stderr.contains("cannot write the output") && stderr.ends_with(&hint), "{stderr}");
+        assert_ne!(fs::read_to_string(&path).expect("a session"), session);
+        assert_eq!(world.status(&["undo", &run, "--yes"]), 0);
+        assert_eq!(fs::read_to_string(&path).expect("a session"), session);
+        assert_eq!(fs::read_to_string(&other).expect("a session"), sessions::claude(OTHER));
+    }
+    let stderr = print_to_full(4, &compact(&[CLAUDE, "--out", "copy.jsonl"]));
+    assert!(stderr.ends_with("hint: the copy was written before: copy.jsonl\n"), "{stderr}");
+    let stderr = print_to_full(5, &compact(&[CLAUDE, "--dry-run"]));
+    assert!(!stderr.contains("hint:"), "nothing was written: {stderr}");
+}
+
 /// The words of a text, on one line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")

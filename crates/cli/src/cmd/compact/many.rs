@@ -103,13 +103,13 @@ impl Job<'_> {
         let mut worst: Option<Failure> = None;
         let mut left = 0_u64;
         let mut failed = 0_u64;
-        let mut written = 0;
+        let written = done.iter().filter(|(_, done)| is_written(done)).count();
+        let unprinted = |failure| self.with_work_done(failure, written as u64);
         for (input, done) in done {
             match done {
                 Ok(Some(shown)) => {
-                    written += usize::from(!shown.report.is_nothing());
                     if self.app.global.json {
-                        self.app.print_json(&shown.report)?;
+                        self.app.print_json(&shown.report).map_err(unprinted)?;
                     } else {
                         diffs.push_str(&shown.diff);
                         reports.push(shown.report);
@@ -119,7 +119,7 @@ impl Job<'_> {
                 Err(failure) => {
                     left += 1;
                     let excused = self.filter.is_some() && is_excused(&failure);
-                    self.report_failure(&input, &failure, excused)?;
+                    self.report_failure(&input, &failure, excused).map_err(unprinted)?;
                     failed += u64::from(!excused);
                     if !excused {
                         failure.add_to(&mut worst);
@@ -131,12 +131,12 @@ impl Job<'_> {
             let mut sum = Sum::default();
             reports.iter().filter(|it| !it.is_nothing()).for_each(|report| sum.add(report));
             if sum.sessions > 0 {
-                self.app.print(&sum.message("compacted"))?;
+                self.app.print(&sum.message("compacted")).map_err(unprinted)?;
             }
             return Err(stopped);
         }
         if !self.app.global.json {
-            self.print_all(&reports, diffs, left)?;
+            self.print_all(&reports, diffs, left).map_err(unprinted)?;
         }
         match worst {
             Some(failure) => {
@@ -189,6 +189,11 @@ impl Job<'_> {
         }
         self.app.page(&text)
     }
+}
+
+/// Whether a session was compacted, and not only planned.
+fn is_written(done: &Result<Option<ReportView>>) -> bool {
+    done.as_ref().is_ok_and(|shown| shown.as_ref().is_some_and(|it| it.report.run.is_some()))
 }
 
 /// Whether a command for many sessions skips a session with this failure and still succeeds: the
