@@ -6,7 +6,7 @@ use std::fs;
 
 use crate::world::World;
 use crate::world::sessions::{self, CLAUDE};
-use crate::world::trouble::{append, compacted, same, small};
+use crate::world::trouble::{append, compacted, rewrite, same, small};
 use serde_json::{Value, json};
 
 /// An edit of the lines of a compacted session.
@@ -80,7 +80,7 @@ fn what_still_stands_is_given_back() {
         let mut lines: Vec<String> = small.lines().map(str::to_owned).collect();
         hand(&mut lines);
         let by_hand = text(&lines);
-        fs::write(&path, &by_hand).expect("written");
+        rewrite(&path, &by_hand);
         let (whole, restored, missing) = expected(&original, &small, &lines);
 
         let before = world.tree();
@@ -107,7 +107,7 @@ fn a_second_restore_says_what_it_does() {
         let mut lines: Vec<String> = small.lines().map(str::to_owned).collect();
         hand(&mut lines);
         let by_hand = text(&lines);
-        fs::write(&path, &by_hand).expect("written");
+        rewrite(&path, &by_hand);
         let (whole, restored, _) = expected(&original, &small, &lines);
         world.run(&["restore", CLAUDE]);
         // Everything possible is restored the first time: a second and a third restore change
@@ -172,7 +172,7 @@ fn compacted_by_hand_and_compacted_again_it_comes_back() {
         let first = String::from_utf8(compacted(&world, &path)).expect("text");
         let mut lines: Vec<String> = first.lines().map(str::to_owned).collect();
         hand(&mut lines);
-        fs::write(&path, text(&lines)).expect("written");
+        rewrite(&path, text(&lines));
         let (whole, ..) = expected(&original, &first, &lines);
         // A turn is appended and compacted; then everything is undone.
         let turn = a_turn();

@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::world::World;
 use crate::world::sessions::{self, CLAUDE, OTHER};
-use crate::world::trouble::{self, Seeded, append, compacted, leftovers, same, small, start};
+use crate::world::trouble::{self, Seeded, append_now, compacted, leftovers, same, small, start};
 
 #[test]
 fn of_two_compactions_of_a_session_one_wins() {
@@ -66,7 +66,7 @@ fn agent(path: &Path, seed: u64, stop: &AtomicBool) -> Vec<u8> {
         let len = 8 + seeded.below(100);
         let words = seeded.digits(len as usize);
         let record = format!("{{\"type\":\"summary\",\"summary\":\"{words}\"}}\n").into_bytes();
-        append(path, &record);
+        append_now(path, &record);
         appended.extend(record);
         // Pauses of all lengths, up to about that of a whole compaction.
         let pause = 1_u64 << seeded.below(23);

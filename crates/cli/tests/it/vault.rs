@@ -363,11 +363,10 @@ fn only_the_projects_in_the_settings_are_kept() {
         let setting = format!("keep.not_projects={folder}");
         world.run(&[command, &["--set", &setting]].concat())
     };
-    assert_snapshot!(not("/elsewhere", &["keep", "--prune"]), @r"
-    $ epitome keep --prune --set keep.not_projects=/elsewhere
-    nothing removed; the vault has 3.5 KB
-    --- status 0
-    ");
+    // Not a snapshot: a version's times are compressed with it, so that a few bytes differ each time.
+    let nothing = not("/elsewhere", &["keep", "--prune"]);
+    assert!(nothing.contains("\nnothing removed; the vault has 3."), "{nothing}");
+    assert!(nothing.ends_with(" KB\n--- status 0\n"), "{nothing}");
     assert_snapshot!(not("/**", &["keep", "--all", "--once"]), @r"
     $ epitome keep --all --once --set keep.not_projects=/**
     0 versions kept, of 0 files

@@ -158,8 +158,9 @@ pub fn beginning(session: &[u8], lines: usize) -> Vec<u8> {
     session.split_inclusive(|&byte| byte == b'\n').take(lines).flatten().copied().collect()
 }
 
-/// Sets the modification time of a file to three days ago.
-fn written(path: &Path) {
+/// Sets the modification time of a file to three days ago. After a session that was written to just
+/// now was replaced, the program waits for its writer.
+pub fn written(path: &Path) {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(WRITTEN);
     let times = FileTimes::new().set_modified(time).set_accessed(time);
     File::options().write(true).open(path).and_then(|f| f.set_times(times)).expect("times");

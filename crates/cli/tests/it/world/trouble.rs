@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use crate::world::World;
 use crate::world::sessions::{self, CLAUDE, Claude};
+use crate::world::{World, written};
 
 /// The arguments of compactions in these tests: deterministic and fast.
 pub const SMALL: [&str; 4] =
@@ -67,9 +67,21 @@ pub fn pack(world: &World, id: &str, number: u64) -> PathBuf {
 }
 
 /// Appends as agents do: opens the file, writes everything, closes it.
-pub fn append(path: &Path, bytes: &[u8]) {
+pub fn append_now(path: &Path, bytes: &[u8]) {
     let mut file = File::options().append(true).open(path).expect("a session");
     file.write_all(bytes).expect("written");
+}
+
+/// The same, three days ago.
+pub fn append(path: &Path, bytes: &[u8]) {
+    append_now(path, bytes);
+    written(path);
+}
+
+/// Replaces the content of a session, as somebody who edited it by hand three days ago.
+pub fn rewrite(path: &Path, bytes: impl AsRef<[u8]>) {
+    fs::write(path, bytes).expect("written");
+    written(path);
 }
 
 /// A session of Claude Code with so many turns, each with a call whose result will be removed.
