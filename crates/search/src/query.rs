@@ -264,7 +264,10 @@ impl Query {
         let is_prefix = !quoted && text.ends_with('*');
         let words = words_of(text)?;
         if !words.is_empty() {
-            self.clauses.push(Clause { words, is_prefix, is_excluded });
+            let clause = Clause { words, is_prefix, is_excluded };
+            if !self.clauses.contains(&clause) {
+                self.clauses.push(clause);
+            }
         } else if quoted || is_excluded || is_prefix {
             return bad(format!("`{text}` holds no letters or digits"));
         }
@@ -355,6 +358,7 @@ mod tests {
         check("x agent:Claude role:user", Ok(&["x", "Agent=claude", "Role=user"]));
         check("project:\"my app\" session:0f3c", Ok(&["Project=my app", "Session=0f3c"]));
         check("https://example.com a - b", Ok(&["https+example+com", "a", "b"]));
+        check("a* b A* a -a -a", Ok(&["a*", "b", "a", "-a"]));
         let run = vec!["漢"; 30];
         check(&run.concat(), Ok(&[&*run.join("+")]));
     }

@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
 
 /// The version of the tables and of their content. An index with another version is not used.
-pub(super) const VERSION: i32 = 5;
+pub(super) const VERSION: i32 = 6;
 
 /// The table `words` stores only where each word is, not the text. Its input comes from
 /// `terms::normalized`, which separates words by spaces; the tokenizer `ascii` treats all non-ASCII

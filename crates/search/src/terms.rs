@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
 /// The length in bytes of the longest word in the index. Longer words, such as pictures in base64,
 /// are nothing that users type.
 pub(super) const LONGEST: usize = 64;
@@ -10,10 +13,11 @@ pub(super) const LONGEST: usize = 64;
 /// finds it.
 const TOO_LONG: &str = "…";
 
-/// A run of letters and digits, or a single Han or kana character.
+/// A run of letters, with the marks on them, and digits, or a single Han or kana character.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
-    /// The word in lower case.
+    /// The word in lower case, in Unicode's composed form (NFC): `é` and `e` with an accent after
+    /// it, as in names of files on macOS, are one letter.
     pub(super) text: String,
     /// The number of words before the word in the text.
     pub(super) place: usize,
@@ -40,11 +44,13 @@ pub(super) fn each(text: &str, mut take: impl FnMut(&Word)) {
         word.text.clear();
         word.text.extend(first.to_lowercase());
         word.range = start..start + first.len_utf8();
-        while !is_word_alone(first)
-            && let Some((at, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() && !is_word_alone(*c))
-        {
+        let is_alone = is_word_alone(first);
+        while let Some((at, c)) = chars.next_if(|(_, c)| is_continued_by(*c, is_alone)) {
             word.text.extend(c.to_lowercase());
             word.range.end = at + c.len_utf8();
+        }
+        if !word.text.is_ascii() {
+            word.text = word.text.nfc().collect();
         }
         take(&word);
         word.place += 1;
@@ -64,6 +70,12 @@ pub(super) fn normalized(text: &str) -> String {
     words
 }
 
+/// Whether `c` belongs to the word before it: a mark on a letter always does, a letter or a digit
+/// does if neither it nor the word is a word by itself.
+fn is_continued_by(c: char, is_alone: bool) -> bool {
+    is_combining_mark(c) || (c.is_alphanumeric() && !is_alone && !is_word_alone(c))
+}
+
 /// Whether a character is a word by itself: Han and kana, which are written without spaces.
 fn is_word_alone(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
@@ -77,7 +89,8 @@ mod tests {
     fn check(text: &str, expect: &[(&str, usize)], expect_normalized: &str) {
         let mut found = Vec::new();
         each(text, |word| {
-            assert_eq!(text[word.range.clone()].to_lowercase(), word.text);
+            let composed: String = text[word.range.clone()].to_lowercase().nfc().collect();
+            assert_eq!(composed, word.text);
             if word.is_indexed() {
                 found.push((word.text.clone(), word.place));
             }
@@ -93,6 +106,10 @@ mod tests {
         let expect = [("fn", 0), ("parse", 1), ("header", 2), ("self", 3)];
         check("fn parse_header(&self)", &expect, "fn parse header self");
         check("Größe ÉTÉ", &[("größe", 0), ("été", 1)], "größe été");
+        let composed = [("café", 0), ("été", 1)];
+        check("cafe\u{301} E\u{301}te\u{301}", &composed, "café été");
+        check("\u{301}a\u{301} \u{301}", &[("á", 0)], "á");
+        check("か\u{3099}き", &[("が", 0), ("き", 1)], "が き");
         check("v2漢字ok", &[("v2", 0), ("漢", 1), ("字", 2), ("ok", 3)], "v2 漢 字 ok");
         check(&format!("a {} b", "x".repeat(65)), &[("a", 0), ("b", 2)], "a … b");
         check(&"x".repeat(64), &[(&*"x".repeat(64), 0)], &"x".repeat(64));
