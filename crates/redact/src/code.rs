@@ -1,6 +1,6 @@
 //! Codes for characters: escapes of C and JSON, percent codes, HTML entities, full-width letters;
-//! and codes that show nothing: terminal escape sequences, control characters and characters
-//! without width.
+//! and codes that show nothing: terminal escape sequences, also in caret notation, control
+//! characters, characters without width, and the end of a line that a backslash continues.
 
 /// A code that stands for a character, or that is invisible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ const FIRST: [bool; 256] = {
         table[byte] = !matches!(byte as u8, b'\t' | b'\n' | b'\r');
         byte += 1;
     }
-    let set = b"\x7f%\\&\xc2\xcd\xe1\xe2\xef\xf3";
+    let set = b"\x7f%\\&^\xc2\xcd\xe1\xe2\xef\xf3";
     let mut idx = 0;
     while idx < set.len() {
         table[set[idx] as usize] = true;
@@ -57,7 +57,8 @@ pub(crate) fn at(text: &str, at: usize) -> Option<Code> {
     match *bytes.first()? {
         b'%' => many(bytes, percent).map(always),
         b'&' => entity(bytes).map(always),
-        b'\\' => escape(bytes),
+        b'\\' => continued_line(&text[..at], bytes).or_else(|| escape(bytes)),
+        b'^' => colour_in_carets(bytes).map(hidden),
         0x1b => Some(hidden(command(&bytes[1..]) + 1)),
         _ => {
             let c = text[at..].chars().next()?;
@@ -116,6 +117,26 @@ fn command(rest: &[u8]) -> usize {
 fn control_sequence(rest: &[u8]) -> Option<usize> {
     let last = rest.iter().position(|byte| !(b' '..=b'?').contains(byte))?;
     (b'@'..=b'~').contains(&rest[last]).then_some(last + 1)
+}
+
+/// The length of `^[[1;32m` or `^[[K`: a colour, or what `grep` writes after one, in the notation
+/// of `cat -v`.
+fn colour_in_carets(bytes: &[u8]) -> Option<usize> {
+    let rest = bytes.strip_prefix(b"^[[")?;
+    let last = rest.iter().position(|byte| !(byte.is_ascii_digit() || *byte == b';'))?;
+    matches!(rest[last], b'm' | b'K').then_some(3 + last + 1)
+}
+
+/// The code for a backslash at the end of a line, the line end, and the blanks after it, if `bytes`
+/// begin with them: the next line continues the word that is at the end of `before`. `None` if
+/// there is no such word.
+fn continued_line(before: &str, bytes: &[u8]) -> Option<Code> {
+    let rest = bytes.strip_prefix(b"\\")?;
+    let rest = rest.strip_prefix(b"\r").unwrap_or(rest).strip_prefix(b"\n")?;
+    let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let len = bytes.len() - rest.len() + blanks;
+    let is_in_word = before.ends_with(|last: char| !last.is_whitespace());
+    is_in_word.then_some(Code { len, to: None, reason: Reason::BeforeWord })
 }
 
 /// Decodes a character of one or more UTF-8 bytes, each of which has a code of its own that `one`
@@ -263,6 +284,12 @@ mod tests {
             ("\u{1b}]open", Some((1, None))),
             ("\u{1b}(Bx", Some((3, None))),
             ("\u{9b}1mx", Some((4, None))),
+            ("^[[1;32mx", Some((8, None))),
+            ("^[[Kx", Some((4, None))),
+            ("^[[a-z]", None),
+            ("^[[0-9]", None),
+            ("^x", None),
+            ("\\\nx", None),
             ("\u{200b}x", Some((3, None))),
             ("\u{ad}x", Some((2, None))),
             ("\0x", Some((1, None))),
@@ -275,5 +302,13 @@ mod tests {
             assert_eq!(found, *expect, "{text:?}");
             assert!(found.is_none() || next(text, 0) == Some(0), "{text:?}");
         }
+        for (text, expect) in [("a\\\nb", 2), ("a\\\r\n \tb", 5), ("a\\\n", 2)] {
+            assert_eq!(
+                at(text, 1).map(|code| (code.len, code.to)),
+                Some((expect, None)),
+                "{text:?}"
+            );
+        }
+        assert_eq!(at("a \\\nb", 2), None, "the next line begins another word");
     }
 }

@@ -199,6 +199,7 @@ mod tests {
             ("x%3Dabc%26y", Unseen::Joins, "x=abc&y", "=abc&", "%3Dabc%26"),
             ("%67%68%70", Unseen::Joins, "ghp", "h", "%68"),
             ("k\\nabc", Unseen::Joins, "k\nabc", "abc", "abc"),
+            ("ab\\\n  cd", Unseen::Joins, "abcd", "bc", "b\\\n  c"),
             ("\u{200b}\u{200b}ab", Unseen::Joins, "ab", "ab", "ab"),
         ];
         for (text, unseen, shown, found, origin) in cases {
@@ -220,14 +221,27 @@ mod tests {
             "\u{1b}[m",
             "a\u{200b}b",
             "\\x41",
+            "^[[1mab",
+            "ghp_\\\n  abcdefg",
         ];
         assert!(
             reasons
                 .iter()
                 .all(|text| parts(text) == std::iter::once(0..text.len()).collect::<Vec<_>>())
         );
-        let plain =
-            ["plain text", "\\n", "print(\"a\\n\")", "100%", "a & b", "ä – ü", "C:\\dir", "\\\\"];
+        let plain = [
+            "plain text",
+            "a^[b",
+            "make \\\n  --jobs=2",
+            "make\\\nall",
+            "\\n",
+            "print(\"a\\n\")",
+            "100%",
+            "a & b",
+            "ä – ü",
+            "C:\\dir",
+            "\\\\",
+        ];
         for text in plain {
             assert!(parts(text).is_empty(), "{text}");
         }

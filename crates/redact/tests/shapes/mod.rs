@@ -23,8 +23,8 @@ pub const CLASSES: [&str; 10] = [
     "with characters of no width in it, in UTF-16 with NULs, in full-width letters",
     "in base64, also of UTF-16 and twice, and in hexadecimal digits",
     "escapes in escapes: JSON in JSON, percent codes of percent codes",
-    "daily output: `grep --color`, `gh auth status`, `docker inspect`, `kubectl -o json`",
-    "not decoded: reversed, rot13, `xxd`, split over two lines",
+    "daily output: `grep --color`, `gh auth status`, `docker inspect`, `kubectl -o json`, `cat -v`",
+    "not decoded: reversed, rot13, `xxd`",
 ];
 
 /// Every shape.
@@ -72,7 +72,7 @@ const PLAIN: [(&str, &str, &str); 24] = [
 
 type Odd = (usize, &'static str, Encode, &'static str, &'static str);
 
-const ODD: [Odd; 74] = [
+const ODD: [Odd; 76] = [
     (1, "SGR", same, "see \x1b[32m", "\x1b[0m"),
     (1, "bright", same, "\x1b[1;92m", "\x1b[m end"),
     (1, "256 colours", same, "\x1b[38;5;196m", "\x1b[39m"),
@@ -143,10 +143,12 @@ const ODD: [Odd; 74] = [
     (8, "gh auth status -t", same, "  - Token: \x1b[0;1;39m", "\x1b[0m\n"),
     (8, "docker inspect", same, "\"Cmd\": [\"sh\", \"-c\", \"cd /x\\n", "\\nmake\"]"),
     (8, "kubectl -o json", same, "\"data\": {\"env\": \"A=1\\nT\\u003d", "\\n\"}"),
+    (8, "cat -v", same, "see ^[[1;32m", "^[[0m\n"),
+    (8, "grep and cat -v", same, "a:^[[01;31m^[[K", "^[[m^[[K"),
+    (8, "two lines of a command", |it| format!("{}\\\n  {}", &it[..12], &it[12..]), "", ""),
     (9, "reversed", |it| it.chars().rev().collect(), "", ""),
     (9, "rot13", rot13, "", ""),
     (9, "xxd", xxd, "", ""),
-    (9, "two lines", |it| format!("{}\\\n  {}", &it[..12], &it[12..]), "", ""),
 ];
 
 fn same(secret: &str) -> String {
