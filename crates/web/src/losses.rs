@@ -213,14 +213,13 @@ fn line(piece: &LostText, of: &CompactionLosses, shown: Shown<'_>) -> Markup {
     }
 }
 
-/// The button that puts a removed text back into the session, or a note that the session contains
-/// it again. Empty if the text cannot be put back.
+/// The button that puts a removed text back into the session. Empty if the text cannot be put back,
+/// or is in the session again.
 fn put_back(piece: &LostText, name: &str) -> Markup {
-    let reference = piece.restore.as_ref().and_then(|_| piece.reference());
+    let restore = piece.restore.as_ref().filter(|_| !piece.back);
+    let reference = restore.and_then(|_| piece.reference());
     html! {
-        @if piece.back {
-            p.there { "It is in the session again." }
-        } @else if let Some(reference) = reference {
+        @if let Some(reference) = reference {
             form method="post" action="restore" {
                 input type="hidden" name="block" value=(reference);
                 button.act type="submit" aria-label={ "Put back " (name) } { "Put it back" }

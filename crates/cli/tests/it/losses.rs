@@ -184,6 +184,16 @@ fn what_epitome_took_out_is_put_back_by_the_command_that_it_prints() {
     assert_eq!(back.iter().position(Option::is_some), Some(read));
     assert_eq!(back.iter().flatten().count(), 1);
     assert_eq!(now[0]["compactions"][0], *made);
+    let all = world.run(&["losses", CLAUDE, "--all-pieces"]);
+    assert!(all.contains("src/a.rs  1.4k tokens · in the session again\n"), "{all}");
+    assert_eq!(all.matches("in the session again").count(), 1, "{all}");
+    // Once all of them are back, there is no command that puts one back.
+    for piece in made["pieces"].as_array().expect("a list") {
+        let restore = piece["restore"].as_str().expect("a command");
+        assert_eq!(world.status(&restore.split(' ').skip(1).collect::<Vec<_>>()), 0, "{restore}");
+    }
+    let all = world.run(&["losses", CLAUDE, "--all-pieces"]);
+    assert!(!all.contains("Put one back") && !all.contains("None can be put back"), "{all}");
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     assert_snapshot!(world.run(&["losses", CLAUDE]), @r"
     $ epitome losses 0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4

@@ -39,6 +39,7 @@ use timeline::Found;
 pub(super) use timeline::Timeline;
 pub(crate) use timeline::is_compaction;
 use used_facts::{one_per_file, with_slash};
+use view::is_unresolved;
 pub use view::{LossGroup, LossMembers, RecoveryCommand};
 
 /// The maximum number of tokens of a short text of the model. Most such texts are conclusions.
@@ -139,8 +140,7 @@ impl CompactionLosses {
 /// changes.
 fn describe_what_may_matter(pieces: &[&LostPiece], changed_files: usize) -> Vec<String> {
     let of_kind = |kind: LostKind| pieces.iter().filter(|piece| piece.kind == kind).count();
-    // An error does not count if a part of it is still in the context.
-    let open = pieces.iter().filter(|piece| piece.resolved == Some(false) && !piece.partly);
+    let open = pieces.iter().filter(|piece| is_unresolved(piece));
     let short = pieces.iter().filter(|piece| piece.kind == LostKind::Reply && is_short(piece));
     let counts = [
         (of_kind(LostKind::Rule), "rule", ""),

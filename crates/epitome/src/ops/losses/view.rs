@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use epitome_model::{MicroDollars, plural};
 use epitome_passes::facts::FactKind;
-use epitome_passes::losses::{LostKind, RepeatReason, UsedFact};
+use epitome_passes::losses::{LostKind, LostPiece, RepeatReason, UsedFact};
 use epitome_passes::response_name;
 
 use super::{CompactedBy, CompactionLosses, LostText};
@@ -95,7 +95,7 @@ impl CompactionLosses {
             let title = "Read and changed in this session";
             groups.push(LossGroup::new(title, LossMembers::Files(files)));
         }
-        let errors = self.pieces_where(is_unresolved);
+        let errors = self.pieces_where(|it| is_unresolved(&it.lost));
         groups.extend(LossGroup::of_pieces("Errors that were not resolved", errors));
         let mut messages = self.pieces_where(|it| it.lost.kind == LostKind::User);
         messages.sort_by_key(|it| Reverse(it.lost.tokens));
@@ -105,14 +105,16 @@ impl CompactionLosses {
         groups
     }
 
-    /// The command that puts back a removed text, for the first text that can be put back. If there
-    /// is no such text, the command that prints a text. `None` if no text has a command.
+    /// The command that puts back a removed text, for the first text that can be put back and is
+    /// not in the session again. If no text can be put back, the command that prints a text. `None`
+    /// if no text has a command, or if all that can be put back are in the session again.
     pub fn recovery_command(&self) -> Option<RecoveryCommand> {
-        let mut pieces = self.pieces.iter();
-        let restore = pieces.clone().find_map(|it| Some(with_ref(it.restore.as_ref()?, it)));
-        if let Some(form) = restore {
-            return Some(RecoveryCommand::Restore(form));
+        let restorable = self.pieces.iter().filter(|it| it.restore.is_some());
+        if restorable.clone().next().is_some() {
+            let piece = restorable.into_iter().find(|it| !it.back)?;
+            return Some(RecoveryCommand::Restore(with_ref(piece.restore.as_ref()?, piece)));
         }
+        let mut pieces = self.pieces.iter();
         pieces.find_map(|it| Some(RecoveryCommand::Show(with_ref(it.show.as_ref()?, it))))
     }
 
@@ -175,7 +177,7 @@ impl CompactionLosses {
         const OF_OTHER_GROUPS: [LostKind; 5] =
             [LostKind::Rule, LostKind::Plan, LostKind::User, LostKind::Decision, LostKind::Reply];
         let mut pieces = self.pieces_where(|it| {
-            !is_one_of(it, &OF_OTHER_GROUPS) && !is_unresolved(it) && !is_repeated(it)
+            !is_one_of(it, &OF_OTHER_GROUPS) && !is_unresolved(&it.lost) && !is_repeated(it)
         });
         let title = if self.is_planned() { "The largest of the rest" } else { "The rest" };
         if self.is_planned() {
@@ -223,6 +225,9 @@ impl LostText {
         if lost.used > 0 {
             details.push(format!("{} used later", plural(lost.used, "fact")));
         }
+        if self.back {
+            details.push("in the session again".to_owned());
+        }
         details
     }
 }
@@ -237,8 +242,10 @@ fn is_one_of(piece: &LostText, kinds: &[LostKind]) -> bool {
     kinds.contains(&piece.lost.kind)
 }
 
-fn is_unresolved(piece: &LostText) -> bool {
-    piece.lost.resolved == Some(false)
+/// Whether a removed text is an error that was not resolved. An error of which a part is still in
+/// the context does not count: a compaction keeps the lines that say what failed.
+pub(super) fn is_unresolved(piece: &LostPiece) -> bool {
+    piece.resolved == Some(false) && !piece.partly
 }
 
 fn is_repeated(piece: &LostText) -> bool {
