@@ -1,9 +1,8 @@
-//! Requests and answers as JSON.
+//! Answers as JSON.
 
 use epitome::pipe::error_json;
 use epitome::{Error, ErrorKind, Result};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 
 /// Does the work of a function, and returns its result as JSON, or `{"error": …}` if it fails.
@@ -15,17 +14,6 @@ pub fn answer<T: Serialize>(work: impl FnOnce() -> Result<T>) -> String {
 /// An error as JSON: `{"error": …}`.
 pub fn error(err: &Error) -> String {
     json!({ "error": error_json(err) }).to_string()
-}
-
-/// Parses a request, which is JSON.
-///
-/// # Errors
-///
-/// `Usage` if the request is not JSON, or if `T` cannot be made from it.
-pub fn parse<T: DeserializeOwned>(request: &[u8]) -> Result<T> {
-    serde_json::from_slice(request).map_err(|err| {
-        Error::new(ErrorKind::Usage, format!("the request is not understood: {err}"))
-    })
 }
 
 fn no_json(err: serde_json::Error) -> Error {

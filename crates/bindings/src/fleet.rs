@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use epitome::archive::Run;
 use epitome::ops::{Compact, CompactedBytes, Extras, restore_bytes};
+use epitome::pipe::parse_options;
 use epitome::redact::{finder, redact_session};
 use epitome::settings::values::{Compaction, Values};
 use epitome::storage::Spliced;
@@ -18,8 +19,6 @@ use epitome_redact::{Finder, Found, Redactor};
 use epitome_tokens::{Estimate, O200k};
 use jiff::Timestamp;
 use serde::Deserialize;
-
-use crate::answer::parse;
 
 /// Compacts, restores, inspects and redacts batches of sessions. It reads no settings and none of
 /// the user's folders, so that every machine of a cluster makes the same bytes.
@@ -190,7 +189,7 @@ impl Fleet {
     /// `Usage` if an option is not understood, or if a name in `find` is unknown; `Recipe` if there
     /// is no such recipe, or if `recipe_text` is not a recipe.
     pub fn new(options: &[u8]) -> Result<Fleet> {
-        let options: Options = parse(options)?;
+        let options: Options = parse_options(options)?;
         let mut config = Config::from_home(Path::new("/nonexistent"));
         config.person.home = None;
         let recipe = match &options.recipe_text {

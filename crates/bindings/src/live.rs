@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use epitome::pipe::{LogStore, Logs, Server, ServerOptions, Size};
+use epitome::pipe::{LogStore, Logs, Server, ServerOptions, Size, parse_options};
 use epitome::storage::Store;
 use epitome::{Config, Error, ErrorKind, recipes};
 use epitome_api::find_api;
@@ -11,7 +11,7 @@ use epitome_tokens::{Estimate, O200k};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::answer::{answer, parse};
+use crate::answer::answer;
 
 /// Does what `epitome engine` does on a pipe: it answers each request, which is a line of JSON,
 /// with a line of JSON, one request at a time.
@@ -54,7 +54,7 @@ impl Engine {
     /// null), and `estimate`.
     pub fn start(&self, options: &[u8]) -> String {
         answer(|| {
-            let server = server(parse(options)?)?;
+            let server = server(parse_options(options)?)?;
             *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
             Ok(json!({ "ok": true }))
         })

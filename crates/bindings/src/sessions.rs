@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use epitome::agents::{self, SessionMatch};
 use epitome::list::list;
 use epitome::ops::{Compact, Inspect, OpenSession, Restore, session_losses};
+use epitome::pipe::parse_options;
 use epitome::redact::{Screen, finder};
 use epitome::render::{ListPrices, RenderForm, RenderOptions, RenderSource};
 use epitome::settings::values::{Compaction, Detail, Values};
@@ -20,21 +21,27 @@ use epitome_tokens::{Estimate, O200k};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::answer::{answer, parse};
+use crate::answer::answer;
 
 /// Calls the function `name` with a request, and returns its result as JSON. The functions are
 /// `compact`, `restore`, `inspect`, `losses`, `search`, `sessions`, `simulate`, `redact`, `render`.
 pub fn call(name: &str, request: &[u8]) -> String {
     match name {
-        "compact" => answer(|| Machine::read()?.compact(parse(request)?)),
-        "restore" => answer(|| Machine::read()?.restore(parse(request)?)),
-        "inspect" => answer(|| Machine::read()?.inspect(parse(request)?)),
-        "losses" => answer(|| Machine::read()?.losses(parse(request)?)),
-        "search" => answer(|| Machine::read()?.search(parse(request)?)),
-        "sessions" => answer(|| Machine::read()?.sessions(parse(request)?)),
-        "simulate" => answer(|| Machine::read()?.simulate(parse(request)?)),
-        "redact" => answer(|| Machine::read()?.redact(parse(request)?)),
-        "render" => answer(|| Machine::read()?.render(parse(request)?)),
+        "compact" => {
+            answer(|| Machine::read()?.compact(&parse_options(request)?, parse_options(request)?))
+        }
+        "restore" => {
+            answer(|| Machine::read()?.restore(&parse_options(request)?, parse_options(request)?))
+        }
+        "inspect" => answer(|| Machine::read()?.inspect(parse_options(request)?)),
+        "losses" => answer(|| Machine::read()?.losses(parse_options(request)?)),
+        "search" => answer(|| Machine::read()?.search(parse_options(request)?)),
+        "sessions" => answer(|| Machine::read()?.sessions(parse_options(request)?)),
+        "simulate" => answer(|| Machine::read()?.simulate(parse_options(request)?)),
+        "redact" => answer(|| Machine::read()?.redact(parse_options(request)?)),
+        "render" => {
+            answer(|| Machine::read()?.render(&parse_options(request)?, parse_options(request)?))
+        }
         _ => answer(|| {
             let what = format!("there is no function `{name}`");
             Err::<(), _>(Error::new(ErrorKind::Usage, what))
@@ -42,7 +49,8 @@ pub fn call(name: &str, request: &[u8]) -> String {
     }
 }
 
-/// A session, by path, by id, or by the beginning of its id.
+/// A session, by path, by id, or by the beginning of its id. These are members of each request
+/// about one session.
 #[derive(Deserialize)]
 struct Named {
     session: String,
@@ -53,20 +61,18 @@ struct Named {
 
 #[derive(Deserialize)]
 struct CompactRequest {
-    #[serde(flatten)]
-    named: Named,
     recipe: Option<String>,
     target: Option<u64>,
     out: Option<PathBuf>,
+    #[serde(alias = "dryRun")]
     dry_run: bool,
     force: bool,
 }
 
 #[derive(Deserialize)]
 struct RestoreRequest {
-    #[serde(flatten)]
-    named: Named,
     out: Option<PathBuf>,
+    #[serde(alias = "dryRun")]
     dry_run: bool,
     force: bool,
     partial: bool,
@@ -109,10 +115,9 @@ struct RedactRequest {
 
 #[derive(Deserialize)]
 struct RenderRequest {
-    #[serde(flatten)]
-    named: Named,
-    form: RenderForm,
+    format: RenderForm,
     detail: Option<Detail>,
+    #[serde(alias = "asSent")]
     as_sent: bool,
     redact: bool,
 }
@@ -144,8 +149,8 @@ impl Machine {
         config
     }
 
-    fn compact(&self, request: CompactRequest) -> Result<Box<RawValue>> {
-        let path = self.path(&request.named)?;
+    fn compact(&self, named: &Named, request: CompactRequest) -> Result<Box<RawValue>> {
+        let path = self.path(named)?;
         let target = request.target.map(|tokens| Target::from_tokens(Tokens(tokens)));
         let compaction = Compaction { target, ..Compaction::default() };
         let options = Values { compaction, ..Values::default() };
@@ -155,9 +160,9 @@ impl Machine {
         let compact = Compact {
             force: request.force,
             out: request.out.as_deref(),
-            ..Compact::with_settings(&self.settings, &recipe, request.named.counter(), &run)
+            ..Compact::with_settings(&self.settings, &recipe, named.counter(), &run)
         };
-        let session = self.open(&request.named, &path);
+        let session = self.open(named, &path);
         let report = match request.dry_run {
             true => {
                 let report = compact.plan(&session, |_, _| {})?;
@@ -169,11 +174,11 @@ impl Machine {
         to_json(&report)
     }
 
-    fn restore(&self, request: RestoreRequest) -> Result<Box<RawValue>> {
-        let path = self.path(&request.named)?;
+    fn restore(&self, named: &Named, request: RestoreRequest) -> Result<Box<RawValue>> {
+        let path = self.path(named)?;
         let damage = if request.partial { Damage::LeaveOut } else { Damage::Refuse };
         let restore = Restore { force: request.force, damage, ..Restore::default() };
-        let session = self.open(&request.named, &path);
+        let session = self.open(named, &path);
         let mut report = match (&request.out, request.dry_run) {
             (Some(_), true) => restore.plan_copy(&session)?,
             (None, true) => restore.plan(&session)?,
@@ -258,10 +263,10 @@ impl Machine {
         Ok(RedactedText { text, redacted: Found::count_by_rule(redactor.found()) })
     }
 
-    fn render(&self, request: RenderRequest) -> Result<RedactedText> {
-        let path = self.path(&request.named)?;
+    fn render(&self, named: &Named, request: RenderRequest) -> Result<RedactedText> {
+        let path = self.path(named)?;
         let version = if request.as_sent { Version::AsSent } else { Version::AsItWas };
-        let agent = request.named.agent.as_deref();
+        let agent = named.agent.as_deref();
         let source = RenderSource::open_version(&self.config, &path, agent, version)?;
         let finder = match request.redact {
             true => Some(finder(&self.config, &self.settings, &[], &[])?),
@@ -276,7 +281,7 @@ impl Machine {
             archive: &archive,
             prices: Some(&prices),
         };
-        let (text, found) = source.single_text(request.form, &how)?;
+        let (text, found) = source.single_text(request.format, &how)?;
         Ok(RedactedText { text, redacted: Found::count_by_rule(&found) })
     }
 
@@ -322,4 +327,35 @@ fn usage(err: epitome_search::BadQuery) -> Error {
 /// A report as JSON, its members in their order.
 fn to_json(report: &impl Serialize) -> Result<Box<RawValue>> {
     to_raw_value(report).map_err(|err| Error::new(ErrorKind::Broken, err.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The message of the error to which a request leads.
+    fn message(name: &str, request: &str) -> String {
+        let answer: Value = serde_json::from_str(&call(name, request.as_bytes())).expect("JSON");
+        answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    #[test]
+    fn an_option_of_a_wrong_type_is_an_error_that_names_it() {
+        let compact = |options: &str| {
+            let request = r#"{"session": "s", "dry_run": true, "force": false"#;
+            message("compact", &format!("{request}, {options}}}"))
+        };
+        let number = "expected a whole number of at least 0";
+        let text = format!(r#"`target`: invalid type: string "x", {number}"#);
+        assert_eq!(compact(r#""target": "x""#), text);
+        let negative = format!("`target`: invalid value: integer `-5`, {number}");
+        assert_eq!(compact(r#""target": -5"#), negative);
+        let agent = "`agent`: invalid type: integer `5`, expected a string";
+        assert_eq!(compact(r#""agent": 5"#), agent);
+        let again = r#"{"session": "s", "dryRun": "x", "force": false}"#;
+        let force = r#"`dryRun`: invalid type: string "x", expected true or false"#;
+        assert_eq!(message("compact", again), force);
+    }
 }

@@ -6,6 +6,7 @@
 //! [`SummaryModel`] writes summaries. `epitome::pipe` has both.
 
 mod host;
+mod members;
 mod request;
 mod sent;
 mod sent_before;
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 use crate::{Context, Hit, Next, Outcome, RecallResult, Recovery, Setup, compact_tool};
 
 pub use host::{LogLock, LogStore, NewLog, SummaryModel};
+pub use members::parse_options;
 use request::{Begin, Call, Force, Line, Open, Recall, Request, usage, window};
 use sent::Sent;
 use sent_before::SentBefore;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::drive::summary_writer;
 use crate::live::{Question, ask_model};
 
-pub use epitome_engine::pipe::{LogStore, Server, ServerOptions, Size, error_json};
+pub use epitome_engine::pipe::{LogStore, Server, ServerOptions, Size, error_json, parse_options};
 pub use logs::Logs;
 
 /// A model of a provider, which writes the summaries of a [`Server`].

@@ -5,14 +5,14 @@ import { check, decode, encode } from "./protocol.js";
 export const compact = async (session, options = {}) => {
   check(options, ["recipe", "target", "dryRun", "out", "force", "agent", "count"]);
   const { recipe, target, dryRun = false, out, force = false } = options;
-  const how = { recipe, target, dry_run: dryRun, out: pathOf(out), force };
+  const how = { recipe, target, dryRun, out: pathOf(out), force };
   return ask("compact", { ...sessionRequest(session, options), ...how });
 };
 
 export const restore = async (session, options = {}) => {
   check(options, ["dryRun", "out", "force", "partial", "agent"]);
   const { dryRun = false, out, force = false, partial = false } = options;
-  const how = { dry_run: dryRun, out: pathOf(out), force, partial };
+  const how = { dryRun, out: pathOf(out), force, partial };
   return ask("restore", { ...sessionRequest(session, options), ...how });
 };
 
@@ -65,7 +65,7 @@ export const redact = async (text, options = {}) => {
 export const render = async (session, options = {}) => {
   check(options, ["format", "detail", "asSent", "redact", "agent"]);
   const { format = "markdown", detail, asSent = false, redact = true } = options;
-  const how = { form: format, detail, as_sent: asSent, redact };
+  const how = { format, detail, asSent, redact };
   return (await ask("render", { ...sessionRequest(session, options), ...how })).text;
 };
 

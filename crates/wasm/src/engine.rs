@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use epitome_api::{APIS, find_api};
-use epitome_engine::pipe::{Server, ServerOptions, Size, error_json};
+use epitome_engine::pipe::{Server, ServerOptions, Size, error_json, parse_options};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_passes::{BUILT_IN, Recipe, built_in};
 use epitome_tokens::Estimate;
@@ -34,8 +34,7 @@ impl Engine {
     /// `Usage` if an option is not valid; `Recipe` if there is no built-in recipe of that name, or
     /// if the text is not a recipe.
     pub fn start(options: &[u8]) -> Result<Engine> {
-        let start: Start = serde_json::from_slice(options)
-            .map_err(|err| usage(format!("the request is not understood: {err}")))?;
+        let start: Start = parse_options(options)?;
         let Some(api) = find_api(&start.api) else {
             let names: Vec<&str> = APIS.iter().map(|api| api.name).collect();
             return Err(usage(format!("no API is called `{}`", start.api))

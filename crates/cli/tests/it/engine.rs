@@ -161,7 +161,7 @@ fn what_makes_no_sense_is_said_and_changes_nothing() {
     assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()), @r#"
     $ epitome engine --no-log --count estimate
     {"error":{"kind":"usage","message":"a `window` of 0 tokens holds nothing"}}
-    {"error":{"kind":"usage","message":"`reset`: invalid value: integer `-5`, expected u64"}}
+    {"error":{"kind":"usage","message":"`reset`: `window`: invalid value: integer `-5`, expected a whole number of at least 0"}}
     {"error":{"kind":"usage","message":"a `window` of more tokens than there are: 9000000000000"}}
     {"error":{"kind":"usage","message":"an `overhead` of 1000 fills a `window` of 1000"}}
     {"error":{"kind":"usage","message":"a `writer_window` of 0 tokens holds nothing"}}

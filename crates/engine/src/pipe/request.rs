@@ -1,15 +1,13 @@
 //! Requests: each has an operation and members. An unknown member is an error, because otherwise a
 //! misspelt one would be ignored without notice.
 
-use std::fmt;
-
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::Tokens;
 use epitome_passes::{NoReply, Reply, StopReason, TokenUsage};
-use serde::de::value::MapDeserializer;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use super::members::{Member, Members, from_members};
 
 /// An upper limit for token counts in requests.
 const MOST: u64 = 1_000_000_000_000;
@@ -194,7 +192,7 @@ fn context_name(name: &RawValue) -> Result<String> {
 
 impl<'l> Request<'l> {
     /// Parses a request with the operation `op` from its other members.
-    fn parse(op: &str, said: Vec<(&'l str, &'l RawValue)>) -> Result<Request<'l>> {
+    fn parse(op: &str, said: Vec<Member<'l>>) -> Result<Request<'l>> {
         let asked = match op {
             "hello" => Request::Hello(members(op, said)?),
             "reset" => Request::Reset(members::<Begin>(op, said)?.checked()?),
@@ -323,44 +321,8 @@ pub fn window(what: &str, tokens: Option<u64>) -> Result<()> {
     }
 }
 
-/// The members of an object as they are written, duplicates included.
-struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        struct Object;
-
-        impl<'de> Visitor<'de> for Object {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> std::result::Result<Members<'de>, A::Error> {
-                let mut all = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    all.push(member);
-                }
-                Ok(Members(all))
-            }
-        }
-
-        from.deserialize_map(Object)
-    }
-}
-
-fn members<'a, T: Deserialize<'a>>(op: &str, said: Vec<(&'a str, &'a RawValue)>) -> Result<T> {
-    T::deserialize(MapDeserializer::<_, serde_json::Error>::new(said.into_iter())).map_err(|err| {
-        // The line and the column that serde reports are positions within one member, and would
-        // mislead. They are removed.
-        let err = err.to_string();
-        let what = err.split(" at line ").next().unwrap_or_default();
-        usage(format!("`{op}`: {what}"))
-    })
+fn members<'a, T: Deserialize<'a>>(op: &str, said: Vec<Member<'a>>) -> Result<T> {
+    from_members(said).map_err(|what| usage(format!("`{op}`: {what}")))
 }
 
 /// The error for a request that cannot be carried out as it is written.

@@ -35,7 +35,9 @@ class Error(Exception):
 def encode(value: Any) -> bytes:
     """A value as JSON for the library."""
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+        )
     except (TypeError, ValueError) as err:
         raise Error(f"this is no JSON: {err}") from err
     return text.encode("utf-8", "surrogatepass")

@@ -166,7 +166,7 @@ def render(
         _call(
             "render",
             **_named(session, agent),
-            form=format,
+            format=format,
             detail=detail,
             as_sent=as_sent,
             redact=redact,
