@@ -16,9 +16,10 @@ use epitome_formats::Loaded;
 use epitome_model::{Block, Counter, Tokens, turns, weigh};
 use epitome_passes::Target;
 use epitome_redact::{Finder, Found, Redactor};
-use epitome_tokens::{Estimate, O200k};
 use jiff::Timestamp;
 use serde::Deserialize;
+
+use crate::options::{Count, window};
 
 /// Compacts, restores, inspects and redacts batches of sessions. It reads no settings and none of
 /// the user's folders, so that every machine of a cluster makes the same bytes.
@@ -164,8 +165,7 @@ struct Options {
     recipe_text: Option<String>,
     target: Option<u64>,
     window: Option<u64>,
-    #[serde(default)]
-    estimate: bool,
+    count: Option<Count>,
     #[serde(default)]
     facts: bool,
     #[serde(default)]
@@ -180,14 +180,30 @@ struct Options {
     threads: usize,
 }
 
+impl Options {
+    /// The finder of what `redact` replaces; `None` without `redact`.
+    fn finder(&self, config: &Config) -> Result<Option<Finder>> {
+        match (self.redact, self.find.as_slice()) {
+            (true, names) => finder(config, &Settings::default(), names, &[]).map(Some),
+            (false, []) => Ok(None),
+            (false, names) => {
+                let what = format!("`find`: {} has no effect without `redact`", names.join(", "));
+                let hint = "set `redact` as well, or leave `find` out";
+                Err(Error::new(ErrorKind::Usage, what).with_hint(hint))
+            }
+        }
+    }
+}
+
 impl Fleet {
     /// A fleet with options as JSON: `at`, and optionally `recipe`, `recipe_text`, `target`,
-    /// `window`, `estimate`, `facts`, `price`, `redact`, `find`, `threads`.
+    /// `window`, `count`, `facts`, `price`, `redact`, `find`, `threads`.
     ///
     /// # Errors
     ///
-    /// `Usage` if an option is not understood, or if a name in `find` is unknown; `Recipe` if there
-    /// is no such recipe, or if `recipe_text` is not a recipe.
+    /// `Usage` if an option is unknown or has a wrong value, if a name in `find` is unknown, or if
+    /// `find` is given without `redact`; `Recipe` if there is no such recipe, or if `recipe_text`
+    /// is not a recipe.
     pub fn new(options: &[u8]) -> Result<Fleet> {
         let options: Options = parse_options(options)?;
         let mut config = Config::from_home(Path::new("/nonexistent"));
@@ -198,22 +214,16 @@ impl Fleet {
             })?,
             None => recipes::resolve(&config, &Settings::default(), options.recipe.as_deref())?,
         };
+        let finder = options.finder(&config)?;
         let target = options.target.map(|tokens| Target::from_tokens(Tokens(tokens)));
         let compaction = Compaction { target, ..Compaction::default() };
         let values = Values { compaction, ..Values::default() };
-        let finder = match options.redact {
-            true => Some(finder(&config, &Settings::default(), &options.find, &[])?),
-            false => None,
-        };
         Ok(Fleet {
             run: config.begin_run("compact"),
             config,
             recipe: values.apply_to(recipe, false),
-            counter: match options.estimate {
-                true => &const { Estimate::new() },
-                false => &const { O200k::new() },
-            },
-            window: options.window.map(Tokens),
+            counter: options.count.unwrap_or_default().counter(),
+            window: window(options.window)?,
             at: options.at,
             extras: Extras { facts: options.facts, price: options.price },
             finder,
@@ -406,6 +416,7 @@ mod tests {
 
     use epitome::ops::OpenSession;
     use epitome_model::Bytes;
+    use epitome_tokens::O200k;
     use rayon::prelude::*;
 
     use super::*;
@@ -620,6 +631,24 @@ mod tests {
         assert_eq!(kind(r#", "recipe": "no-such-recipe""#), Err(ErrorKind::Recipe));
         assert_eq!(kind(r#", "recipe_text": "no recipe""#), Err(ErrorKind::Recipe));
         assert_eq!(kind(r#", "more": 1"#), Err(ErrorKind::Usage));
+        assert_eq!(kind(r#", "redact": true, "find": ["secrets"]"#), Ok(()));
         assert_eq!(kind(r#", "redact": true, "find": ["no-such-rule"]"#), Err(ErrorKind::Usage));
+    }
+
+    #[test]
+    fn an_option_that_would_be_ignored_is_an_error_that_names_it() {
+        let message = |options: &str| {
+            let options = format!("{{{AT}{options}}}");
+            Fleet::new(options.as_bytes()).err().map(|err| err.to_string())
+        };
+        let no_window = "`window`: invalid value: 0, expected at least 1 token";
+        assert_eq!(message(r#", "window": 0"#).as_deref(), Some(no_window));
+        let no_counter = "`count`: unknown value `zzz`, expected `o200k` or `estimate`";
+        assert_eq!(message(r#", "count": "zzz""#).as_deref(), Some(no_counter));
+        let no_redact = "`find`: secrets, pii has no effect without `redact`";
+        assert_eq!(message(r#", "find": ["secrets", "pii"]"#).as_deref(), Some(no_redact));
+        let no_number =
+            "`threads`: invalid value: integer `-1`, expected a whole number of at least 0";
+        assert_eq!(message(r#", "threads": -1"#).as_deref(), Some(no_number));
     }
 }

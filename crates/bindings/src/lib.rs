@@ -24,6 +24,7 @@
 mod answer;
 mod fleet;
 mod live;
+mod options;
 mod sessions;
 
 pub use answer::error;

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::answer::answer;
+use crate::options::Count;
 
 /// Does what `epitome engine` does on a pipe: it answers each request, which is a line of JSON,
 /// with a line of JSON, one request at a time.
@@ -19,7 +20,7 @@ use crate::answer::answer;
 /// ```
 /// let engine = epitome_bindings::Engine::new();
 /// let options = br#"{"api":"anthropic","recipe":"epitome","window":200000,"overhead":0,
-///     "log":null,"estimate":true}"#;
+///     "log":null,"count":"estimate"}"#;
 /// assert_eq!(engine.start(options), r#"{"ok":true}"#);
 /// let answer = engine.answer(br#"{"op":"call","messages":[]}"#.to_vec());
 /// assert_eq!(answer, r#"{"messages":[],"refs":{}}"#);
@@ -40,7 +41,7 @@ struct Start {
     overhead: u64,
     /// The folder of the logs; `None`: logs are kept in memory.
     log: Option<PathBuf>,
-    estimate: bool,
+    count: Option<Count>,
 }
 
 impl Engine {
@@ -51,7 +52,7 @@ impl Engine {
 
     /// Starts the engine, in place of one that was started before, and returns `{"ok":true}` or an
     /// error. `options` has `api`, `recipe`, `window` and `overhead` in tokens, `log` (a folder, or
-    /// null), and `estimate`.
+    /// null), and optionally `count` (`o200k` or `estimate`).
     pub fn start(&self, options: &[u8]) -> String {
         answer(|| {
             let server = server(parse_options(options)?)?;
@@ -94,9 +95,9 @@ fn server(start: Start) -> epitome::Result<Server> {
         api: api.name.to_owned(),
         recipe: recipes::find(&config, &start.recipe)?,
         logs,
-        counter: match start.estimate {
-            true => Arc::new(Estimate::new()),
-            false => Arc::new(O200k::new()),
+        counter: match start.count.unwrap_or_default() {
+            Count::O200k => Arc::new(O200k::new()),
+            Count::Estimate => Arc::new(Estimate::new()),
         },
         model: None,
     };

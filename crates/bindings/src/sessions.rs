@@ -6,22 +6,23 @@ use std::path::{Path, PathBuf};
 use epitome::agents::{self, SessionMatch};
 use epitome::list::list;
 use epitome::ops::{Compact, Inspect, OpenSession, Restore, session_losses};
-use epitome::pipe::parse_options;
+use epitome::pipe::{Size, parse_options};
 use epitome::redact::{Screen, finder};
 use epitome::render::{ListPrices, RenderForm, RenderOptions, RenderSource};
 use epitome::settings::values::{Compaction, Detail, Values};
 use epitome::simulate::{PolicyCommand, Simulate, SimulateReport};
 use epitome::storage::{Damage, load};
 use epitome::{Config, Error, ErrorKind, History, Result, Settings, Version, recipes};
+use epitome_formats::{FORMATS, find_format};
 use epitome_model::{Counter, Tokens};
 use epitome_passes::Target;
 use epitome_redact::{Found, Redactor};
 use epitome_search::{Query, search_machine};
-use epitome_tokens::{Estimate, O200k};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::answer::answer;
+use crate::options::{Count, invalid_option, window};
 
 /// Calls the function `name` with a request, and returns its result as JSON. The functions are
 /// `compact`, `restore`, `inspect`, `losses`, `search`, `sessions`, `simulate`, `redact`, `render`.
@@ -55,8 +56,7 @@ pub fn call(name: &str, request: &[u8]) -> String {
 struct Named {
     session: String,
     agent: Option<String>,
-    #[serde(default)]
-    estimate: bool,
+    count: Option<Count>,
 }
 
 #[derive(Deserialize)]
@@ -104,7 +104,7 @@ struct SimulateRequest {
     overhead: Option<u64>,
     target: Option<f64>,
     model: Option<String>,
-    estimate: bool,
+    count: Option<Count>,
 }
 
 #[derive(Deserialize)]
@@ -220,6 +220,9 @@ impl Machine {
     }
 
     fn sessions(&self, request: SessionsRequest) -> Result<Box<RawValue>> {
+        if let Some(agent) = &request.agent {
+            check_agent(agent)?;
+        }
         let recipe = recipes::resolve(&self.config, &self.settings, None)?;
         let found = agents::all(&self.config.agents, request.agent.as_deref());
         let mut listed = list(&self.with_rules(), found.sessions, &recipe, || {});
@@ -234,15 +237,20 @@ impl Machine {
 
     fn simulate(&self, request: SimulateRequest) -> Result<Box<RawValue>> {
         let mut simulate = Simulate::new(&self.config, &self.settings, &request.recipes)?;
+        if let Some(share) = request.target.filter(|share| !(0.0..=1.0).contains(share)) {
+            return Err(invalid_option("target", share, "a share of the context from 0 to 1"));
+        }
+        let window = window(request.window)?.unwrap_or(simulate.window);
         if let Some(overhead) = request.overhead {
+            Size { window: window.0, overhead, ..Size::default() }.check()?;
             simulate = simulate.with_overhead(Tokens(overhead));
         }
         let simulate = Simulate {
             commands: request.commands.into_iter().map(PolicyCommand::new).collect(),
-            window: request.window.map_or(simulate.window, Tokens),
+            window,
             target: request.target,
             model: request.model,
-            estimate: request.estimate,
+            estimate: request.count == Some(Count::Estimate),
             ..simulate
         };
         let mut simulated = Vec::new();
@@ -313,11 +321,23 @@ impl Machine {
 
 impl Named {
     fn counter(&self) -> &'static dyn Counter {
-        match self.estimate {
-            true => &const { Estimate::new() },
-            false => &const { O200k::new() },
-        }
+        self.count.unwrap_or_default().counter()
     }
+}
+
+/// Checks the option `agent`.
+///
+/// # Errors
+///
+/// `Usage` if no agent has this name.
+fn check_agent(name: &str) -> Result<()> {
+    if find_format(name).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    let hint = format!("there are: {}", names.join(", "));
+    let err = Error::new(ErrorKind::Usage, format!("`agent`: no agent is called `{name}`"));
+    Err(err.with_hint(hint))
 }
 
 fn usage(err: epitome_search::BadQuery) -> Error {
@@ -339,6 +359,26 @@ mod tests {
     fn message(name: &str, request: &str) -> String {
         let answer: Value = serde_json::from_str(&call(name, request.as_bytes())).expect("JSON");
         answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    #[test]
+    fn an_option_that_means_nothing_is_an_error_that_names_it() {
+        let simulate = |options: &str| {
+            let request = r#"{"sessions": [], "recipes": [], "commands": []"#;
+            message("simulate", &format!("{request}, {options}}}"))
+        };
+        let share = "expected a share of the context from 0 to 1";
+        assert_eq!(simulate(r#""target": 7"#), format!("`target`: invalid value: 7, {share}"));
+        assert_eq!(simulate(r#""target": -1"#), format!("`target`: invalid value: -1, {share}"));
+        let window = "`window`: invalid value: 0, expected at least 1 token";
+        assert_eq!(simulate(r#""window": 0"#), window);
+        let full = "an `overhead` of 20 fills a `window` of 10";
+        assert_eq!(simulate(r#""window": 10, "overhead": 20"#), full);
+        let count = "`count`: unknown value `zzz`, expected `o200k` or `estimate`";
+        assert_eq!(simulate(r#""count": "zzz""#), count);
+        assert_eq!(message("inspect", r#"{"session": "s", "count": "zzz"}"#), count);
+        let agent = "`agent`: no agent is called `zzz`";
+        assert_eq!(message("sessions", r#"{"agent": "zzz"}"#), agent);
     }
 
     #[test]

@@ -48,8 +48,7 @@ export class Context extends EngineContext {
     const [recipe, log] = [pathOf(options.recipe), pathOf(options.log)];
     const engine = new Engine();
     const start = (request) => {
-      const estimate = isEstimate(count);
-      decode(engine.start(encode({ ...request, log, estimate })));
+      decode(engine.start(encode({ ...request, log, count })));
       return engine;
     };
     super(start, { ...others, recipe, log });
@@ -58,15 +57,6 @@ export class Context extends EngineContext {
   open(log) {
     return super.open(pathOf(log));
   }
-}
-
-/** Whether tokens are estimated. */
-export function isEstimate(count = "o200k") {
-  if (!["o200k", "estimate"].includes(count)) {
-    const hints = ["there are: o200k, estimate"];
-    throw new EpitomeError(`no counter is called \`${count}\``, { hints });
-  }
-  return count === "estimate";
 }
 
 /** A path as a string: a path or a URL of a file. */

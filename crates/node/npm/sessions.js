@@ -1,5 +1,5 @@
 // Stored sessions: each function does what the command of that name does.
-import { call, isEstimate, pathOf } from "./native.js";
+import { call, pathOf } from "./native.js";
 import { check, decode, encode } from "./protocol.js";
 
 export const compact = async (session, options = {}) => {
@@ -52,7 +52,7 @@ export const simulate = async (sessions, options = {}) => {
     target,
     model,
     agent,
-    estimate: isEstimate(count),
+    count,
   });
 };
 
@@ -72,5 +72,5 @@ export const render = async (session, options = {}) => {
 const ask = async (name, request) => decode(await call(name, encode(request)));
 
 const sessionRequest = (session, { agent, count }) => (
-  { session: pathOf(session), agent, estimate: isEstimate(count) }
+  { session: pathOf(session), agent, count }
 );

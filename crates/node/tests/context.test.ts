@@ -273,6 +273,10 @@ test("errors have a kind and hints", async () => {
   const option = error(() => new Context({ windows: 9 } as object));
   assert.equal(option.message, "no option is called `windows`");
   assert.equal(error(() => new Context({ api: "carrier-pigeon" as Api })).kind, "usage");
+  const count = error(() => new Context({ count: "zzz" as "o200k" }));
+  assert.equal(count.message, "`count`: unknown value `zzz`, expected `o200k` or `estimate`");
+  const text = error(() => new Context({ window: "x" as unknown as number }));
+  assert.match(text.message, /^`window`: invalid type: string "x", expected a whole number/);
   await assert.rejects(new Context().recall("k1234567"), {
     name: "EpitomeError",
     kind: "not-found",

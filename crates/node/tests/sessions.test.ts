@@ -120,3 +120,23 @@ test("what is not there is an error", async () => {
   await assert.rejects(option, { message: "no option is called `dry_run`" });
   await assert.rejects(epitome.inspect(session, { count: "o100k" as "o200k" }), { kind: "usage" });
 });
+
+test("an option that means nothing is an error that names it", async () => {
+  const number = "a whole number of at least 0";
+  const cases: [() => Promise<unknown>, string][] = [
+    [() => epitome.simulate([], { target: 7 }),
+      "`target`: invalid value: 7, expected a share of the context from 0 to 1"],
+    [() => epitome.simulate([], { window: 0 }),
+      "`window`: invalid value: 0, expected at least 1 token"],
+    [() => epitome.inspect(session, { count: "zzz" as "o200k" }),
+      "`count`: unknown value `zzz`, expected `o200k` or `estimate`"],
+    [() => epitome.compact(session, { target: -5 }),
+      `\`target\`: invalid value: integer \`-5\`, expected ${number}`],
+    [() => epitome.compact(session, { dryRun: "x" as unknown as boolean }),
+      '`dryRun`: invalid type: string "x", expected true or false'],
+    [() => epitome.sessions({ agent: "zzz" }), "`agent`: no agent is called `zzz`"],
+  ];
+  for (const [work, message] of cases) {
+    await assert.rejects(work(), { kind: "usage", message });
+  }
+});

@@ -242,7 +242,27 @@ class ContextTest(unittest.TestCase):
         with self.assertRaises(epitome.Error) as caught:
             epitome.Context(api="carrier-pigeon")  # type: ignore[arg-type]
         self.assertEqual(caught.exception.kind, "usage")
+        options: list[tuple[str, Any]] = [
+            ("count", "zzz"),
+            ("window", 0),
+            ("window", "x"),
+            ("overhead", 1.5),
+        ]
+        for name, value in options:
+            with self.subTest(name), self.assertRaises(epitome.Error) as caught:
+                epitome.Context(**{name: value})
+            self.assertIn(f"`{name}`", str(caught.exception))
+            self.assertNotIn("u64", str(caught.exception))
         context = epitome.Context()
+        usage: Any = {"input": "x"}
+        context.push({"role": "user", "content": "Hello."}, usage)
+        with self.assertRaises(epitome.Error) as caught:
+            context.view()
+        self.assertIn("`usage`: invalid type: string", str(caught.exception))
+        self.assertNotIn("u64", str(caught.exception))
+        with self.assertRaises(epitome.Error) as caught:
+            context.compact(target=-1)
+        self.assertIn("`target`: invalid value: integer `-1`", str(caught.exception))
         context.push({"role": "user", "content": object()})
         with self.assertRaises(epitome.Error):
             context.view()

@@ -8,7 +8,9 @@ import pickle
 import re
 import tempfile
 import unittest
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import epitome
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -108,6 +110,33 @@ class FleetTest(unittest.TestCase):
         self.assertIn("no-such-recipe", str(raised.exception))
         with self.assertRaises(epitome.Error):
             fleet.Redact(find=["no-such-rule"])
+
+    def error(self, work: Callable[[], Any]) -> epitome.Error:
+        with self.assertRaises(epitome.Error) as raised:
+            work()
+        return raised.exception
+
+    def test_an_option_that_would_be_ignored_is_an_error_that_names_it(self) -> None:
+        options: list[tuple[str, Callable[[], Any]]] = [
+            ("`count`", lambda: fleet.Compact(count="zzz")),  # type: ignore[arg-type]
+            ("`count`", lambda: fleet.Inspect(count="zzz")),  # type: ignore[arg-type]
+            ("`window`", lambda: fleet.Compact(window=0)),
+            ("`find`", lambda: fleet.Compact(find=["secrets"])),
+            ("`window`", lambda: fleet.Compact(window="x")),  # type: ignore[arg-type]
+            ("`target`", lambda: fleet.Compact(target=2e5)),  # type: ignore[arg-type]
+            ("`threads`", lambda: fleet.Restore(threads=-1)),
+            ("`at`", lambda: fleet.Compact(at="now")),  # type: ignore[arg-type]
+            ("`keep`", lambda: fleet.Compact(keep=["day"])),  # type: ignore[arg-type]
+            ("`day`", lambda: fleet.Compact(keep={"day": "no-type"})),
+            ("`agent`", lambda: fleet.Inspect(id="agent")),
+            ("`error`", lambda: fleet.Restore(keep={"error": pa.string()})),
+        ]
+        for name, work in options:
+            with self.subTest(name):
+                error = self.error(work)
+                self.assertEqual(error.kind, "usage")
+                self.assertIn(name, str(error))
+                self.assertNotIn("u64", str(error))
 
     def test_the_first_example_of_the_page_runs(self) -> None:
         found = re.search(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)

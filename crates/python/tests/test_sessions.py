@@ -7,7 +7,9 @@ import shutil
 import sys
 import tempfile
 import unittest
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import epitome
 
@@ -104,6 +106,45 @@ class SessionsTest(unittest.TestCase):
         redacted = "DB_PASSWORD=[REDACTED:password-assignment-1]"
         self.assertEqual(epitome.redact(secret), redacted)
         self.assertEqual(epitome.redact("ada@example.org", find=["secrets"]), "ada@example.org")
+
+    def test_an_option_that_means_nothing_is_an_error_that_names_it(self) -> None:
+        def simulate(**options: Any) -> Callable[[], Any]:
+            return lambda: epitome.simulate([], recipes=["s06"], **options)
+
+        number = "a whole number of at least 0"
+        cases: list[tuple[str, Callable[[], Any]]] = [
+            ("`target`: invalid value: 7, expected a share", simulate(target=7)),
+            ("`window`: invalid value: 0, expected at least 1 token", simulate(window=0)),
+            ("an `overhead` of 20 fills a `window` of 10", simulate(window=10, overhead=20)),
+            ("`count`: unknown value `zzz`, expected `o200k` or", simulate(count="zzz")),
+            ("Out of range float", simulate(target=float("nan"))),
+            (
+                f'`target`: invalid type: string "x", expected {number}',
+                lambda: epitome.compact(self.session, target="x"),  # type: ignore[arg-type]
+            ),
+            (
+                "`format`: unknown value `pdf`, expected one of `html`",
+                lambda: epitome.render(self.session, "pdf"),  # type: ignore[arg-type]
+            ),
+            (
+                "`count`: unknown value `zzz`",
+                lambda: epitome.inspect(self.session, count="zzz"),  # type: ignore[arg-type]
+            ),
+            ("`agent`: no agent is called `zzz`", lambda: epitome.sessions(agent="zzz")),
+        ]
+        for message, work in cases:
+            with self.subTest(message):
+                with self.assertRaises(epitome.Error) as caught:
+                    work()
+                self.assertEqual(caught.exception.kind, "usage")
+                self.assertIn(message, str(caught.exception))
+        self.assertEqual(self.session.read_bytes(), self.original)
+
+    def test_a_recipe_is_a_path_as_well(self) -> None:
+        recipe = self.session.with_name("mine.toml")
+        recipe.write_text('name = "mine"\nabout = "Mine."\nstages = ["results"]\n', "utf-8")
+        plan = epitome.compact(self.session, recipe=recipe, dry_run=True)
+        self.assertEqual(plan["recipe"], "mine")
 
     def test_what_is_not_there_is_an_error(self) -> None:
         with self.assertRaises(epitome.Error) as caught:

@@ -19,7 +19,7 @@ def _call(name: str, **request: Any) -> Any:
 
 
 def _named(session: Session, agent: str | None, count: Count = "o200k") -> Json:
-    return {"session": os.fspath(session), "agent": agent, "estimate": count == "estimate"}
+    return {"session": os.fspath(session), "agent": agent, "count": count}
 
 
 def _path(path: Session | None) -> str | None:
@@ -29,7 +29,7 @@ def _path(path: Session | None) -> str | None:
 def compact(
     session: Session,
     *,
-    recipe: str | None = None,
+    recipe: Session | None = None,
     target: int | None = None,
     dry_run: bool = False,
     out: Session | None = None,
@@ -47,7 +47,7 @@ def compact(
         _call(
             "compact",
             **_named(session, agent, count),
-            recipe=recipe,
+            recipe=_path(recipe),
             target=target,
             dry_run=dry_run,
             out=_path(out),
@@ -138,7 +138,7 @@ def simulate(
             overhead=overhead,
             target=target,
             model=model,
-            estimate=count == "estimate",
+            count=count,
         ),
     )
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
 from . import _native
-from ._errors import decode, encode
+from ._errors import Error, decode, encode
 
 Count = Literal["o200k", "estimate"]
 Path = Union[str, "os.PathLike[str]"]
@@ -121,6 +121,16 @@ class _Job:
             return self.table(batches)
         return self.batches(batches)
 
+    def _check(self) -> None:
+        """Raises an error for wrong options where the job is made, and not in each task."""
+        for name in self._keep:
+            if name in self._results:
+                raise Error(
+                    f"`id`, `keep`: the result has a column `{name}` of its own",
+                    hints=("rename the column of the table",),
+                )
+        self._fleet()
+
     def _fleet(self) -> _native.Fleet:
         if self._made is None:
             self._made = _fleet(self._options)
@@ -200,13 +210,13 @@ class Compact(_SessionJob):
             **_recipe(recipe),
             "target": target,
             "window": window,
-            "estimate": count == "estimate",
+            "count": count,
             "facts": facts,
             "price": price,
             "redact": redact,
             "find": list(find),
         }
-        self._keep = {id: pa.string(), **(keep or {})}
+        self._keep = _kept(id, keep)
         self._results = {
             **_COMPACTED,
             **(_FACTS if facts else {}),
@@ -214,8 +224,7 @@ class Compact(_SessionJob):
             **(_REDACTED if redact else {}),
             **_ERROR,
         }
-        # Wrong options are an error here, and not in each task.
-        self._fleet()
+        self._check()
 
     def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
         ids, sessions, agents = self._read(batch)
@@ -245,9 +254,10 @@ class Inspect(_SessionJob):
         threads: int = 0,
     ) -> None:
         self._id, self._session, self._agent = id, session, agent
-        self._options = {**_common(None, threads), "estimate": count == "estimate"}
-        self._keep = {id: pa.string(), **(keep or {})}
+        self._options = {**_common(None, threads), "count": count}
+        self._keep = _kept(id, keep)
         self._results = {**_INSPECTED, **_ERROR}
+        self._check()
 
     def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
         return self._fleet().inspect(*self._read(batch))
@@ -272,9 +282,9 @@ class Redact(_SessionJob):
     ) -> None:
         self._id, self._session, self._agent = id, session, agent
         self._options = {**_common(None, threads), "redact": True, "find": list(find)}
-        self._keep = {id: pa.string(), **(keep or {})}
+        self._keep = _kept(id, keep)
         self._results = {**_REDACTED, **_ERROR}
-        self._fleet()
+        self._check()
 
     def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
         return self._fleet().redact(*self._read(batch))
@@ -302,8 +312,9 @@ class Restore(_Job):
     ) -> None:
         self._compacted, self._pack, self._blake3 = compacted, pack, blake3
         self._options = _common(None, threads)
-        self._keep = {id: pa.string(), **(keep or {})}
+        self._keep = _kept(id, keep)
         self._results = {**_RESTORED, **_ERROR}
+        self._check()
 
     def _weighed(self) -> str:
         return self._compacted
@@ -408,7 +419,25 @@ def _to_json(value: bytes) -> Any:
         return {"base64": base64.b64encode(value).decode()}
 
 
+def _kept(id: str, keep: Mapping[str, pa.DataType] | None) -> dict[str, pa.DataType]:
+    """The columns that the result has as they were, with their types."""
+    kept = {id: pa.string()}
+    if not isinstance(keep or {}, Mapping):
+        raise Error(
+            f"`keep`: invalid type: {type(keep).__name__}, expected a dictionary of columns and types",
+            hints=('for example `keep={"day": pyarrow.int64()}`',),
+        )
+    for name, kind in (keep or {}).items():
+        try:
+            kept[name] = pa.field(name, kind).type
+        except (TypeError, ValueError) as err:
+            raise Error(f"`keep`: the column `{name}` has no type", causes=(str(err),)) from err
+    return kept
+
+
 def _common(at: datetime.datetime | None, threads: int) -> dict[str, Any]:
+    if not isinstance(at, (datetime.datetime, type(None))):
+        raise Error(f"`at`: invalid type: {type(at).__name__}, expected a `datetime.datetime`")
     time = datetime.datetime.now(datetime.timezone.utc) if at is None else at.astimezone()
     return {"at": time.isoformat(timespec="seconds"), "threads": threads}
 
