@@ -14,12 +14,15 @@ use epitome::storage::Spliced;
 use epitome::{Config, Error, ErrorKind, Recipe, Result, Settings, recipes, sentence};
 use epitome_formats::Loaded;
 use epitome_model::{Block, Counter, Tokens, turns, weigh};
-use epitome_passes::Target;
+use epitome_passes::{BUILT_IN, Target};
 use epitome_redact::{Finder, Found, Redactor};
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::options::{Count, window};
+
+/// The hint of an error that is the fault of epitome.
+const BUG: &str = "this is a bug of epitome: please report it";
 
 /// Compacts, restores, inspects and redacts batches of sessions. It reads no settings and none of
 /// the user's folders, so that every machine of a cluster makes the same bytes.
@@ -181,6 +184,24 @@ struct Options {
 }
 
 impl Options {
+    /// The recipe. The only names are those of the built-in recipes, because a fleet reads no
+    /// folder of the user.
+    fn recipe(&self, config: &Config) -> Result<Recipe> {
+        if let Some(text) = &self.recipe_text {
+            return Recipe::parse(text).map_err(|err| {
+                Error::new(ErrorKind::Recipe, "not a recipe").because(err.into_cause())
+            });
+        }
+        recipes::resolve(config, &Settings::default(), self.recipe.as_deref()).map_err(|err| {
+            let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            let hint = format!(
+                "there are: {}\na recipe of your own is a file whose name ends with `.toml`",
+                names.join(", ")
+            );
+            err.with_hint(hint)
+        })
+    }
+
     /// The finder of what `redact` replaces; `None` without `redact`.
     fn finder(&self, config: &Config) -> Result<Option<Finder>> {
         match (self.redact, self.find.as_slice()) {
@@ -208,12 +229,7 @@ impl Fleet {
         let options: Options = parse_options(options)?;
         let mut config = Config::from_home(Path::new("/nonexistent"));
         config.person.home = None;
-        let recipe = match &options.recipe_text {
-            Some(text) => Recipe::parse(text).map_err(|err| {
-                Error::new(ErrorKind::Recipe, "not a recipe").because(err.into_cause())
-            })?,
-            None => recipes::resolve(&config, &Settings::default(), options.recipe.as_deref())?,
-        };
+        let recipe = options.recipe(&config)?;
         let finder = options.finder(&config)?;
         let target = options.target.map(|tokens| Target::from_tokens(Tokens(tokens)));
         let compaction = Compaction { target, ..Compaction::default() };
@@ -380,7 +396,7 @@ fn attempt<T>(work: impl FnOnce() -> Result<T>) -> std::result::Result<T, RowErr
             Err(RowError {
                 kind: ErrorKind::Broken.name(),
                 message: format!("a panic: {text}"),
-                hint: Some("this is a bug of epitome: please report it".to_owned()),
+                hint: Some(BUG.to_owned()),
             })
         }
     }
@@ -391,8 +407,23 @@ impl RowError {
         RowError {
             kind: err.kind().name(),
             message: sentence(err),
-            hint: err.hint().map(str::to_owned),
+            hint: row_hint(err).map(str::to_owned),
         }
+    }
+}
+
+/// What the owner of the rows can do about an error. The hints of most errors name commands,
+/// options or folders of the program, which the rows of a table do not have.
+fn row_hint(err: &Error) -> Option<&str> {
+    match err.kind() {
+        ErrorKind::UnknownFormat | ErrorKind::NewerFormat | ErrorKind::Usage => err.hint(),
+        ErrorKind::ReadOnly => Some("sessions of this agent can be inspected and redacted"),
+        ErrorKind::Archive => Some("the pack is damaged, or it is not the pack of this session"),
+        ErrorKind::Invariant => {
+            Some("the session is unchanged; `Inspect` says which invariants it violates already")
+        }
+        ErrorKind::Broken => Some(BUG),
+        _ => None,
     }
 }
 
@@ -650,5 +681,27 @@ mod tests {
         let no_number =
             "`threads`: invalid value: integer `-1`, expected a whole number of at least 0";
         assert_eq!(message(r#", "threads": -1"#).as_deref(), Some(no_number));
+    }
+
+    /// The rows of a table have no program, no archive and no folder of the user.
+    #[test]
+    fn hints_name_nothing_that_a_fleet_does_not_have() {
+        let sessions = recorded();
+        let rows = compact(&fleet(""), &sessions);
+        let row = sessions.iter().position(|(id, _)| id == "pi-pricing").expect("a session");
+        let done = &rows[row].done.as_ref().expect("a session").compacted;
+        let mut damaged = done.pack.clone().expect("a pack");
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 1;
+        for pack in [damaged.as_slice(), b"no pack"] {
+            let pack = FleetPack { bytes: done.bytes.as_deref(), pack: Some(pack), blake3: None };
+            let [row] = <[_; 1]>::try_from(fleet("").restore(&[pack])).expect("a row");
+            let hint = row.done.expect_err("a damaged pack").hint.expect("a hint");
+            assert_eq!(hint, "the pack is damaged, or it is not the pack of this session");
+        }
+        let options = format!(r#"{{{AT}, "recipe": "no-such-recipe"}}"#);
+        let err = Fleet::new(options.as_bytes()).err().expect("no recipe");
+        let hint = err.hint().expect("a hint");
+        assert!(hint.contains("epitome, ") && !hint.contains("/nonexistent"), "{hint}");
     }
 }

@@ -138,6 +138,17 @@ class FleetTest(unittest.TestCase):
                 self.assertIn(name, str(error))
                 self.assertNotIn("u64", str(error))
 
+    def test_hints_name_nothing_that_a_table_does_not_have(self) -> None:
+        small = fleet.Compact(at=AT)(table().slice(0, 1))
+        packs = pa.array([b"no pack"], pa.binary())
+        damaged = small.set_column(small.schema.get_field_index("pack"), "pack", packs)
+        [row] = fleet.Restore()(damaged).to_pylist()
+        self.assertEqual(row["error"], "archive")
+        hint = "the pack is damaged, or it is not the pack of this session"
+        self.assertEqual(row["error_hint"], hint)
+        recipe = self.error(lambda: fleet.Compact(recipe="no-such-recipe"))
+        self.assertNotIn("/nonexistent", str(recipe.hints))
+
     def test_the_first_example_of_the_page_runs(self) -> None:
         found = re.search(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
         assert found is not None
