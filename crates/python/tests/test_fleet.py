@@ -8,7 +8,7 @@ import pickle
 import re
 import tempfile
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,60 @@ class FleetTest(unittest.TestCase):
                 self.assertEqual(error.kind, "usage")
                 self.assertIn(name, str(error))
                 self.assertNotIn("u64", str(error))
+
+    def test_a_column_that_is_missing_or_of_another_type_is_an_error_that_names_it(self) -> None:
+        missing = self.error(lambda: fleet.Compact(session="text")(table()))
+        self.assertEqual(str(missing), "no column is called `text`")
+        self.assertEqual(missing.hints, ("there are: id, session, day",))
+        for job in (fleet.Compact(id="no"), fleet.Redact(agent="no"), fleet.Restore(pack="no")):
+            self.assertEqual(self.error(lambda: job(table())).kind, "usage")
+        wrong = self.error(lambda: fleet.Inspect(session="day")(table()))
+        self.assertIn("the column `day`, of the type int64", str(wrong))
+        # The error of pyarrow quotes the session.
+        kept = self.error(lambda: fleet.Inspect(keep={"session": pa.int64()})(table()))
+        self.assertIn("the column `session`", str(kept))
+        self.assertLess(len(str(kept)), 400)
+        batches = self.error(lambda: list(fleet.Inspect()(iter([b"bytes"]))))
+        self.assertIn("bytes", str(batches))
+
+    def test_a_line_that_cannot_be_read_is_an_error_with_its_number(self) -> None:
+        path = self.folder / "rows.jsonl"
+        good = b'{"id":1,"session":"x"}\n\n'
+        lines = [
+            (b"nope", "line 3 of PATH is no JSON: Expecting value, at character 1"),
+            (b'"\xff"', "line 3 of PATH is no JSON: 'utf-8' codec"),
+            (b"[1]", "line 3 of PATH is no JSON object"),
+            (b'{"id":[]}', "line 3 of PATH: the member `id` cannot be read"),
+            (b'{"session":{"base64":"!"}}', "line 3 of PATH: the member `session` cannot be read"),
+            (b'{"session":{"base64":5}}', "line 3 of PATH: the member `session` cannot be read"),
+            (b'{"session":"\\ud800"}', "line 3 of PATH: the member `session` cannot be read"),
+        ]
+        for line, expected in lines:
+            path.write_bytes(good + line)
+            with self.subTest(line):
+                error = self.error(lambda: list(fleet.read_jsonl(path)))
+                self.assertEqual(error.kind, "unreadable")
+                self.assertIn(expected.replace("PATH", str(path)), str(error))
+        path.write_bytes(good)
+        [batch] = fleet.read_jsonl(path)
+        self.assertEqual(batch.to_pylist(), [{"id": "1", "session": b"x"}])
+        error = self.error(lambda: list(fleet.read_jsonl(path, session="text")))
+        self.assertEqual(error.hints, ("there are: id, session",))
+
+    def test_what_cannot_be_read_or_written_is_an_error(self) -> None:
+        path = self.folder / "rows"
+        path.write_text("no Parquet", "utf-8")
+        self.assertEqual(self.error(lambda: list(fleet.read_parquet(path))).kind, "unreadable")
+        rows = table().to_batches()
+        other = pa.schema({"a": pa.int64()})
+        self.assertIn("`schema`", str(self.error(lambda: fleet.write_parquet(path, other, rows))))
+        times = pa.record_batch({"at": pa.array([AT])})
+        self.assertIn("datetime", str(self.error(lambda: fleet.write_jsonl(path, [times]))))
+        readers: list[Callable[..., Iterable[Any]]] = [fleet.read_jsonl, fleet.read_parquet]
+        for read in readers:
+            self.assertIn("`rows`", str(self.error(lambda: list(read(path, rows=0)))))
+            with self.assertRaises(FileNotFoundError):
+                list(read(self.folder / "missing"))
 
     def test_hints_name_nothing_that_a_table_does_not_have(self) -> None:
         small = fleet.Compact(at=AT)(table().slice(0, 1))

@@ -14,8 +14,8 @@ import datetime
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Union
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar, Union
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -26,6 +26,7 @@ from ._errors import Error, decode, encode
 
 Count = Literal["o200k", "estimate"]
 Path = Union[str, "os.PathLike[str]"]
+T = TypeVar("T")
 
 #: A batch is worked on in pieces of about so many bytes: what is kept in memory of one is bounded.
 PIECE = 64 << 20
@@ -102,8 +103,7 @@ class _Job:
     def batches(self, batches: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[pa.RecordBatch]:
         """The results of batches, one by one. Only one piece of a batch is in memory."""
         for batch in batches:
-            parts = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
-            for part in parts:
+            for part in _parts(batch):
                 for piece in _pieces(part, self._weighed()):
                     yield self._batch(piece)
 
@@ -144,7 +144,7 @@ class _Job:
 
     def _batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = self._columns(batch)
-        kept = [batch.column(name).cast(type) for name, type in self._keep.items()]
+        kept = [_cast(batch, name, kind) for name, kind in self._keep.items()]
         made = [pa.array(columns[name], type) for name, type in self._results.items()]
         return pa.RecordBatch.from_arrays(kept + made, schema=self.schema)
 
@@ -162,11 +162,11 @@ class _SessionJob(_Job):
     def _read(
         self, batch: pa.RecordBatch
     ) -> tuple[list[str | None], list[bytes | None], list[str | None] | None]:
-        ids = batch.column(self._id).cast(pa.string()).to_pylist()
+        ids = _cast(batch, self._id, pa.string()).to_pylist()
         agents = None
         if self._agent is not None:
-            agents = batch.column(self._agent).cast(pa.string()).to_pylist()
-        return ids, _bytes(batch.column(self._session)), agents
+            agents = _cast(batch, self._agent, pa.string()).to_pylist()
+        return ids, _bytes(batch, self._session), agents
 
 
 class Compact(_SessionJob):
@@ -320,11 +320,11 @@ class Restore(_Job):
         return self._compacted
 
     def _columns(self, batch: pa.RecordBatch) -> dict[str, list[Any]]:
-        sessions = _bytes(batch.column(self._compacted))
-        packs = _bytes(batch.column(self._pack))
+        sessions = _bytes(batch, self._compacted)
+        packs = _bytes(batch, self._pack)
         hashes = None
         if self._blake3 is not None:
-            hashes = batch.column(self._blake3).cast(pa.string()).to_pylist()
+            hashes = _cast(batch, self._blake3, pa.string()).to_pylist()
         columns = self._fleet().restore(sessions, packs, hashes)
         columns["restored"] = [
             session if made is None and error is None else made
@@ -348,9 +348,17 @@ def restore_batches(
 
 
 def read_parquet(path: Path, *, rows: int = 64) -> Iterator[pa.RecordBatch]:
-    """The batches of a Parquet file, of at most so many rows each."""
-    with parquet.ParquetFile(path) as file:
-        yield from file.iter_batches(batch_size=rows)
+    """The batches of a Parquet file, of at most so many rows each.
+
+    Raises an ``OSError`` if the file cannot be opened, and an ``Error`` if it is no Parquet file.
+    """
+    _check_rows(rows)
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=rows)
+    except pa.ArrowInvalid as err:
+        what = f"{os.fspath(path)} is no Parquet file, or it is damaged"
+        raise Error(what, "unreadable", causes=(str(err),)) from err
 
 
 def write_parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
@@ -362,6 +370,9 @@ def write_parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
     rows = 0
     with parquet.ParquetWriter(target + ".part", schema, compression="zstd") as writer:
         for batch in batches:
+            if not schema.equals(batch.schema):
+                there = ", ".join(str(field) for field in batch.schema)
+                raise Error("a batch has other columns than `schema`", hints=(f"it has: {there}",))
             writer.write_batch(batch)
             rows += batch.num_rows
     os.replace(target + ".part", target)
@@ -374,15 +385,28 @@ def read_jsonl(
     """The batches of a file of JSON lines: two columns, of texts and of bytes.
 
     The member ``session`` is the text of a session, or ``{"base64": …}`` of its bytes, or an object:
-    the body of a request to a model, with ``messages``.
+    the body of a request to a model, with ``messages``. The member ``id`` is a text or a number.
+    Empty lines are skipped.
+
+    Raises an ``OSError`` if the file cannot be opened. Raises an ``Error`` that names the line if a
+    line is not such an object, or if none of the first ``rows`` lines has a member ``session``.
     """
+    _check_rows(rows)
     schema = pa.schema({id: pa.string(), session: pa.binary()})
-    with open(path, encoding="utf-8") as lines:
-        while part := list(itertools.islice(lines, rows)):
-            values = [json.loads(line) for line in part]
-            ids = pa.array([value.get(id) for value in values], pa.string())
-            made = pa.array([_from_json(value.get(session)) for value in values], pa.binary())
-            yield pa.RecordBatch.from_arrays([ids, made], schema=schema)
+    with open(path, "rb") as lines:
+        objects = _json_objects(lines, path)
+        is_first = True
+        while part := list(itertools.islice(objects, rows)):
+            if is_first and not any(session in value for _, value in part):
+                place, value = part[0]
+                there = ", ".join(value)
+                what = f"{place}: no member is called `{session}`"
+                raise Error(what, hints=(f"there are: {there}",))
+            is_first = False
+            ids = [_member(place, value, id, _id_from_json) for place, value in part]
+            made = [_member(place, value, session, _from_json) for place, value in part]
+            columns = [pa.array(ids, pa.string()), pa.array(made, pa.binary())]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def write_jsonl(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
@@ -396,10 +420,50 @@ def write_jsonl(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
     with open(target + ".part", "w", encoding="utf-8") as file:
         for batch in batches:
             for row in batch.to_pylist():
-                file.write(json.dumps(row, ensure_ascii=False, default=_to_json) + "\n")
+                file.write(_json_line(row))
             rows += batch.num_rows
     os.replace(target + ".part", target)
     return rows
+
+
+def _check_rows(rows: int) -> None:
+    if rows < 1:
+        raise Error(f"`rows`: invalid value: {rows}, expected at least 1")
+
+
+def _json_objects(lines: Iterable[bytes], path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects in a file of JSON lines, each with its place, for messages."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        place = f"line {number} of {os.fspath(path)}"
+        try:
+            value = json.loads(line.decode("utf-8"))
+        except json.JSONDecodeError as err:
+            cause = f"{err.msg}, at character {err.colno}"
+            raise Error(f"{place} is no JSON", "unreadable", causes=(cause,)) from err
+        except (ValueError, RecursionError) as err:
+            raise Error(f"{place} is no JSON", "unreadable", causes=(str(err),)) from err
+        if not isinstance(value, dict):
+            raise Error(f"{place} is no JSON object", "unreadable")
+        yield place, value
+
+
+def _member(place: str, value: dict[str, Any], name: str, read: Callable[[Any], T]) -> T:
+    """A member of an object, as ``read`` reads it."""
+    try:
+        return read(value.get(name))
+    except (Error, TypeError, ValueError) as err:
+        what = f"{place}: the member `{name}` cannot be read"
+        raise Error(what, "unreadable", causes=(str(err),)) from err
+
+
+def _id_from_json(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise TypeError("it is neither a text nor a whole number")
+    return str(value).encode()
 
 
 def _from_json(value: Any) -> bytes | None:
@@ -408,11 +472,24 @@ def _from_json(value: Any) -> bytes | None:
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, dict) and set(value) == {"base64"}:
-        return base64.b64decode(value["base64"])
+        text = value["base64"]
+        if not isinstance(text, str):
+            raise TypeError("`base64` is no text")
+        return base64.b64decode("".join(text.split()), validate=True)
     return encode(value)
 
 
-def _to_json(value: bytes) -> Any:
+def _json_line(row: dict[str, Any]) -> str:
+    try:
+        return json.dumps(row, ensure_ascii=False, default=_to_json) + "\n"
+    except TypeError as err:
+        hints = ("cast the column to a text before",)
+        raise Error("a row cannot be written as JSON", causes=(str(err),), hints=hints) from err
+
+
+def _to_json(value: Any) -> Any:
+    if not isinstance(value, bytes):
+        raise TypeError(f"JSON has no {type(value).__name__}")
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -446,8 +523,13 @@ def _recipe(recipe: Path | None) -> dict[str, Any]:
     """A recipe by its name, or the text of its file: workers do not have the file."""
     if recipe is None or (isinstance(recipe, str) and not recipe.endswith(".toml")):
         return {"recipe": recipe}
-    with open(recipe, encoding="utf-8") as file:
-        return {"recipe_text": file.read()}
+    path = os.fspath(recipe)
+    with open(path, "rb") as file:
+        text = file.read()
+    try:
+        return {"recipe_text": text.decode("utf-8")}
+    except UnicodeDecodeError as err:
+        raise Error(f"{path} is no text in UTF-8", "unreadable", causes=(str(err),)) from err
 
 
 def _fleet(options: dict[str, Any]) -> _native.Fleet:
@@ -458,23 +540,55 @@ def _fleet(options: dict[str, Any]) -> _native.Fleet:
         raise
 
 
-def _binary(column: pa.Array) -> pa.Array:
+def _parts(batch: Any) -> list[pa.RecordBatch]:
+    if isinstance(batch, pa.Table):
+        batches: list[pa.RecordBatch] = batch.to_batches()
+        return batches
+    if isinstance(batch, pa.RecordBatch):
+        return [batch]
+    kind = type(batch).__name__
+    raise Error(f"invalid type of a batch: {kind}, expected a `RecordBatch` or `Table` of pyarrow")
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """The column with this name."""
+    found = batch.schema.get_all_field_indices(name)
+    if len(found) != 1:
+        what = "several columns are" if found else "no column is"
+        there = ", ".join(batch.schema.names)
+        raise Error(f"{what} called `{name}`", hints=(f"there are: {there}",))
+    return batch.column(found[0])
+
+
+def _cast(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    """A column as one of another type."""
+    column = _column(batch, name)
+    try:
+        return column.cast(kind)
+    except pa.ArrowException as err:
+        # The message of pyarrow may quote a whole session.
+        cause = str(err)[:200]
+        what = f"the column `{name}`, of the type {column.type}, cannot be read as {kind}"
+        raise Error(what, causes=(cause,)) from None
+
+
+def _binary(batch: pa.RecordBatch, name: str) -> pa.Array:
     """A column of bytes, whatever an engine calls them: texts, views, or binaries."""
-    if pa.types.is_string(column.type):
-        return column.cast(pa.binary())
+    column = _column(batch, name)
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return column
-    return column.cast(pa.large_binary())
+    is_text = pa.types.is_string(column.type)
+    return _cast(batch, name, pa.binary() if is_text else pa.large_binary())
 
 
-def _bytes(column: pa.Array) -> list[bytes | None]:
-    values: list[bytes | None] = _binary(column).to_pylist()
+def _bytes(batch: pa.RecordBatch, name: str) -> list[bytes | None]:
+    values: list[bytes | None] = _binary(batch, name).to_pylist()
     return values
 
 
 def _pieces(batch: pa.RecordBatch, column: str) -> Iterator[pa.RecordBatch]:
     """The rows of a batch, in pieces of about ``PIECE`` bytes of a column, and at least one row."""
-    lengths = pc.call_function("binary_length", [_binary(batch.column(column))]).to_pylist()
+    lengths = pc.call_function("binary_length", [_binary(batch, column)]).to_pylist()
     begin, size = 0, 0
     for row, length in enumerate(lengths):
         if size + (length or 0) > PIECE and row > begin:
