@@ -142,7 +142,7 @@ class SessionsTest(unittest.TestCase):
 
     def test_a_recipe_is_a_path_as_well(self) -> None:
         recipe = self.session.with_name("mine.toml")
-        recipe.write_text('name = "mine"\nabout = "Mine."\nstages = ["results"]\n', "utf-8")
+        recipe.write_text('name = "mine"\nabout = "Mine."\nstages = {}\n', "utf-8")
         plan = epitome.compact(self.session, recipe=recipe, dry_run=True)
         self.assertEqual(plan["recipe"], "mine")
 
