@@ -135,7 +135,7 @@ impl List {
             };
             self.line(&format!("  {DIM}{reference:8}{DIM:#}  {}{times}", line(piece)));
             if self.most == usize::MAX
-                && let Some(command) = piece.restore.as_ref().or(piece.show.as_ref())
+                && let Some(command) = piece.command()
             {
                 self.line(&format!("            {DIM}{}{DIM:#}", field(command)));
             }

@@ -204,7 +204,7 @@ fn line(piece: &LostText, of: &CompactionLosses, shown: Shown<'_>) -> Markup {
             bdi { (name) }
             " " span.soft { "line " (piece.lost.line) ", " (piece.details().join(", ")) }
             @if !of.is_planned() {
-                @if let Some(command) = piece.restore.as_ref().or(piece.show.as_ref()) {
+                @if let Some(command) = piece.command() {
                     br; code { (shown(command)) }
                 }
                 (put_back(piece, &name))

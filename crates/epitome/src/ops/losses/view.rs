@@ -204,6 +204,13 @@ impl LostText {
         is_one_of(self, &[LostKind::Read, LostKind::Change, LostKind::Rule])
     }
 
+    /// The command that puts the text back into the session. If it cannot be put back, or is in the
+    /// session again, the command that prints it. `None` if the text has no command.
+    pub fn command(&self) -> Option<&str> {
+        let restore = self.restore.as_deref().filter(|_| !self.back);
+        restore.or(self.show.as_deref())
+    }
+
     /// Details that are displayed with the name, for example the size, and how the text was needed
     /// later.
     pub fn details(&self) -> Vec<String> {
