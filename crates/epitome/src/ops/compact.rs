@@ -688,6 +688,6 @@ impl<'a> Compact<'a> {
 
 /// The model that wrote the last answer of a session that names one.
 fn last_model<S>(session: &Loaded<S>) -> Option<&str> {
-    let models = session.transcript.entries().filter_map(|(_, entry)| entry.model.as_deref());
-    models.last()
+    let mut models = session.transcript.entries().filter_map(|(_, entry)| entry.model.as_deref());
+    models.next_back()
 }
