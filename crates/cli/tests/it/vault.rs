@@ -363,7 +363,7 @@ fn only_the_projects_in_the_settings_are_kept() {
         let setting = format!("keep.not_projects={folder}");
         world.run(&[command, &["--set", &setting]].concat())
     };
-    // Not a snapshot: a version's times are compressed with it, so that a few bytes differ each time.
+    // Not a snapshot: times are compressed with a version, so that a few bytes differ each time.
     let nothing = not("/elsewhere", &["keep", "--prune"]);
     assert!(nothing.contains("\nnothing removed; the vault has 3."), "{nothing}");
     assert!(nothing.ends_with(" KB\n--- status 0\n"), "{nothing}");

@@ -78,7 +78,7 @@ pub fn append(path: &Path, bytes: &[u8]) {
     written(path);
 }
 
-/// Replaces the content of a session, as somebody who edited it by hand three days ago.
+/// Replaces the content of a session, as a user who edited it by hand three days ago.
 pub fn rewrite(path: &Path, bytes: impl AsRef<[u8]>) {
     fs::write(path, bytes).expect("written");
     written(path);
