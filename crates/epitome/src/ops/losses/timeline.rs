@@ -272,10 +272,12 @@ impl<'a> Timeline<'a> {
     /// an offset, because a line may have several entries, and some agents ignore a line without a
     /// line feed at its end.
     fn line_end(&self, mut end: u64) -> u64 {
-        const STEP: u64 = 64 << 10;
+        // Nearly all records end where their line does, and this is called for each of them.
+        let mut step = 64;
         let whole = self.whole();
         while end < whole.len() {
-            let here = whole.read(end..end + STEP);
+            let here = whole.read(end..end + step);
+            step = (step * 4).min(64 << 10);
             match memchr::memchr(b'\n', &here) {
                 Some(at) => return end + at as u64 + 1,
                 None if here.is_empty() => break,
