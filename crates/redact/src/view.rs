@@ -250,11 +250,17 @@ mod tests {
         assert!(found.len() == 1 && found[0].start == 500 - 128 && found[0].end < 900, "{found:?}");
     }
 
+    /// Texts of characters with which codes begin or end, and of whole codes.
+    const TEXTS: &str = concat!(
+        "([a-c%&;#x^\n\\\\nu0-9 äｇ\u{1b}\u{200b}\\[m]",
+        "|%41|\\\\n|&amp;|\u{1b}\\[0m|\\^\\[\\[1m|\\\\\n){0,30}",
+    );
+
     proptest! {
         /// Every range of a view comes from a range of the text that decodes to it.
         #[test]
         fn codes_are_never_cut(
-            text in "([a-c%&;#x\\\\nu0-9 äｇ\u{1b}\u{200b}\\[m]|%41|\\\\n|&amp;|\u{1b}\\[0m){0,30}",
+            text in TEXTS,
             from in 0_usize..40,
             len in 1_usize..20,
         ) {

@@ -223,8 +223,8 @@ fn gc(app: &App, mode: GcMode, grace: Duration) -> Result<()> {
     app.print(&(session_table(&report) + &totals(&report, mode, grace)))
 }
 
-/// The option for a grace period; empty for the default.
-fn option(grace: SignedDuration) -> String {
+/// The option for a grace period, with a space before it; empty for the default.
+fn grace_option(grace: SignedDuration) -> String {
     match whole_days(grace) {
         grace if grace == GRACE => String::new(),
         grace => format!(" --grace {}", text::shell_word(&grace)),
@@ -259,7 +259,7 @@ fn session_table(report: &GcReport) -> String {
     table.render()
 }
 
-/// What goes, what stays, and the command that does what was only shown.
+/// How much goes and how much stays. If nothing was removed yet, also the command that removes it.
 fn totals(report: &GcReport, mode: GcMode, grace: SignedDuration) -> String {
     let stored: Bytes = report.sessions.iter().map(|it| it.stored).sum();
     let (trash, delete) = match mode {
@@ -286,7 +286,10 @@ fn totals(report: &GcReport, mode: GcMode, grace: SignedDuration) -> String {
     match (nothing, mode) {
         (true, _) => text.push_str("nothing to remove\n"),
         (false, GcMode::Show) => {
-            text.push_str(&format!("to do this: `epitome archive gc{} --yes`\n", option(grace)));
+            text.push_str(&format!(
+                "to do this: `epitome archive gc{} --yes`\n",
+                grace_option(grace)
+            ));
         }
         (false, GcMode::Remove) => {}
     }
